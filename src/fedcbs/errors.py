@@ -1,0 +1,84 @@
+"""Everything that fedcbs raises on purpose.
+
+::
+
+    FedCBSError
+    ├── InvalidArgumentError      (also ValueError)   a bad value; names argument, value and remedy
+    │   └── UnknownNameError      a name that nothing is registered under; suggests the nearest
+    ├── InformationError          (also LookupError)  a selector asked for what it cannot have
+    │   ├── UndeclaredNeedError   it did not declare the need
+    │   └── NeedsTrainingError    the source has labels only, no model that is being trained
+    ├── BrokenSelectorError       (also RuntimeError) a selector returned what no cohort can be
+    └── MissingExtraError         (also ImportError)  an optional dependency is not installed
+
+Catch :class:`FedCBSError` to catch all of them; the standard base beside each keeps ``except ValueError`` working.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "BrokenSelectorError",
+    "FedCBSError",
+    "InformationError",
+    "InvalidArgumentError",
+    "MissingExtraError",
+    "NeedsTrainingError",
+    "UndeclaredNeedError",
+    "UnknownNameError",
+]
+
+
+class FedCBSError(Exception):
+    """Base of all errors that fedcbs raises on purpose."""
+
+
+class InvalidArgumentError(FedCBSError, ValueError):
+    """A value that cannot work; the message names the argument, the value and the remedy."""
+
+
+class UnknownNameError(InvalidArgumentError):
+    """A name that nothing is registered under.
+
+    >>> raise UnknownNameError("selector", "fedcbs-exat", ["fedcbs-exact", "uniform"])
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.UnknownNameError: selector='fedcbs-exat' is not known; did you mean 'fedcbs-exact'? Known: fedcbs-exact, uniform
+    """
+
+    def __init__(self, argument: str, value: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(value, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"{argument}={value!r} is not known; {hint}Known: {', '.join(names)}")
+
+
+class InformationError(FedCBSError, LookupError):
+    """A selector asked for information that it cannot have."""
+
+
+class UndeclaredNeedError(InformationError):
+    """A selector asked its round for something that it did not declare as a need."""
+
+
+class NeedsTrainingError(InformationError):
+    """Losses or updates were asked for where no model is trained."""
+
+
+class BrokenSelectorError(FedCBSError, RuntimeError):
+    """A selector returned something that cannot be a cohort of this round."""
+
+
+class MissingExtraError(FedCBSError, ImportError):
+    """An optional dependency is missing.
+
+    >>> raise MissingExtraError("matplotlib", extra="plot", purpose="--plot")
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.MissingExtraError: --plot needs matplotlib; install it with: pip install 'fedcbs[plot]'
+    """
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}; install it with: pip install 'fedcbs[{extra}]'")
