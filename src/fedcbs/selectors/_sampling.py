@@ -1,0 +1,42 @@
+"""Drawing from weights, written once: exact, in logarithms where weights overflow, and never short of a sum of 1."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["categorical", "weighted_without_replacement"]
+
+
+def categorical(weights: NDArray[np.float64], uniform: float) -> int:
+    """Index drawn in proportion to `weights`, given one uniform number in [0, 1).
+
+    >>> categorical(np.array([0.0, 3.0, 1.0]), 0.5)
+    1
+    """
+    cumulative = np.cumsum(weights)
+    total = cumulative[-1]
+    place = int(cumulative.searchsorted(uniform * total, side="right"))
+    if place < len(weights):
+        return place
+    return int(cumulative.searchsorted(total))  # the product rounded up to the total: the last one with weight
+
+
+def weighted_without_replacement(
+    weights: NDArray[np.float64], size: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Distinct indices, drawn one after another in proportion to the weights of those left.
+
+    Exponential races (Efraimidis and Spirakis 2006): the smallest of ``E / weight`` win. Indices of weight zero come
+    last, uniformly, so that `size` indices are found whatever the weights.
+
+    >>> weighted_without_replacement(np.array([0.0, 1.0, 2.0]), 2, np.random.default_rng(0)).tolist()
+    [1, 2]
+    """
+    race = rng.standard_exponential(len(weights))
+    finish = np.full(len(weights), np.inf)
+    np.divide(race, weights, out=finish, where=weights > 0)
+    if size < len(weights):
+        order = np.lexsort((race, finish)) if np.count_nonzero(weights) < size else np.argpartition(finish, size)
+        return np.sort(order[:size])
+    return np.arange(len(weights))

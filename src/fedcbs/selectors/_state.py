@@ -1,0 +1,54 @@
+"""What a selector remembers between rounds: explicit, immutable, and saved as plain arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedcbs.errors import InvalidArgumentError
+
+__all__ = ["State"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class State:
+    """Base of all states. Fields are arrays; a subclass adds its own.
+
+    Parameters
+    ----------
+    times_selected
+        How often each client was selected so far.
+
+    Examples
+    --------
+    >>> state = State(times_selected=np.array([2, 0]))
+    >>> arrays = state.to_arrays()  # np.savez(path, **arrays) keeps it
+    >>> State.from_arrays(arrays).times_selected
+    array([2, 0])
+    """
+
+    times_selected: NDArray[np.int64]
+
+    @property
+    def num_clients(self) -> int:
+        """Number of clients in the population."""
+        return len(self.times_selected)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state as named arrays."""
+        return {field.name: np.asarray(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Restore a state from what :meth:`to_arrays` returned."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        if names != set(arrays):
+            raise InvalidArgumentError(
+                f"arrays holds {sorted(arrays)}, but a {cls.__name__} is made of {sorted(names)}; "
+                "was it saved by another selector?"
+            )
+        return cls(**{name: np.asarray(arrays[name]) for name in names})
