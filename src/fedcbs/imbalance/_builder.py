@@ -59,7 +59,11 @@ class CohortBuilder:
         self._total = 0.0  # B * sum of S over the cohort with itself
         self._size = 0.0
         self.cohort: list[int] = []
-        top = np.partition(self._sizes, -largest_cohort)[-largest_cohort:] if largest_cohort < len(self._sizes) else None
+        top = (
+            np.partition(self._sizes, -largest_cohort)[-largest_cohort:]
+            if largest_cohort < len(self._sizes)
+            else None
+        )
         largest = float((self._sizes if top is None else top).sum())
         self.resolution = 0.0 if self._num_classes * largest**2 <= _checks.EXACT else ROUNDED_RESOLUTION
 

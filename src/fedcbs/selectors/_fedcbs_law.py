@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedcbs.imbalance import BLOCK, CohortBuilder, Gram
 from fedcbs.selectors._sampling import categorical
 
-__all__ = ["gibbs_sweep", "sequential_cohort"]
+__all__ = ["GibbsChain", "sequential_cohort"]
 
 LogWeights = Callable[[int, int], NDArray[np.float64]]
 
@@ -54,80 +54,83 @@ def sequential_cohort(
     return np.array(builder.cohort, dtype=np.int64)
 
 
-def gibbs_sweep(
-    gram: Gram,
-    cohort: NDArray[np.int64],
-    exponent: float,
-    rng: np.random.Generator,
-    *,
-    floor: float,
-    fixed: int | None = None,
-) -> NDArray[np.int64]:
-    """Redraw every seat of a cohort once, each from its law given the other seats.
+class GibbsChain:
+    """Redraws the seats of a cohort one after another, each from its law given the other seats.
 
     Leaves ``P(C) ~ max(QCID(C), floor) ** -exponent`` invariant; with `fixed`, that law given that this client is in.
     A seat costs O(N), so a sweep costs what the sequential choice costs.
+
+    Parameters
+    ----------
+    gram
+        Inner products among the candidates.
+    cohort
+        Where the chain starts.
+    exponent, floor
+        The law.
+    fixed
+        A member that keeps its seat.
     """
-    ids = np.arange(gram.num_clients)
-    sizes = gram.num_examples.astype(np.float64)
-    # Whole numbers: B * S - q q^T, whose sum over a cohort is the numerator of its QCID.
-    excess = gram.block(ids, ids) * gram.num_classes
-    excess -= sizes[:, None] * sizes
-    twice = 2.0 * excess
-    members = cohort.copy()
-    # What each candidate would add to the numerator: its own entry and twice those with the members.
-    gain = excess.diagonal() + twice[members].sum(axis=0)
-    state = _GibbsState(
-        twice, sizes, gain, members, float(excess[np.ix_(members, members)].sum()), float(sizes[members].sum())
-    )
-    seats = rng.permutation(np.flatnonzero(members != fixed)) if fixed is not None else rng.permutation(len(members))
-    scaled_floor = floor * gram.num_classes
-    for seat, uniform in zip(seats.tolist(), rng.random(len(seats)).tolist(), strict=True):
-        state.redraw(seat, uniform, exponent, scaled_floor)
-    return members
-
-
-class _GibbsState:
-    """Running sums of a sweep; arrays are updated in place, since a seat costs about ten microseconds."""
 
     def __init__(
         self,
-        twice: NDArray[np.float64],
-        sizes: NDArray[np.float64],
-        gain: NDArray[np.float64],
-        members: NDArray[np.int64],
-        numerator: float,
-        size: float,
+        gram: Gram,
+        cohort: NDArray[np.int64],
+        exponent: float,
+        *,
+        floor: float,
+        fixed: int | None = None,
     ) -> None:
-        self.twice, self.sizes, self.gain, self.members = twice, sizes, gain, members
-        self.numerator, self.size = numerator, size
-        self.scratch, self.squares = np.empty_like(gain), np.empty_like(gain)
+        ids = np.arange(gram.num_clients)
+        self._sizes = gram.num_examples.astype(np.float64)
+        # Whole numbers: B * S - q q^T, whose sum over a cohort is B * size**2 times its QCID.
+        excess = gram.block(ids, ids) * gram.num_classes
+        excess -= self._sizes[:, None] * self._sizes
+        self._twice = 2.0 * excess
+        self._exponent, self._floor = exponent, floor * gram.num_classes
+        self._fixed = fixed
+        self.members = cohort.copy()
+        # What each candidate adds to that sum: its own entry, and twice those with the members.
+        self._gain = excess.diagonal() + self._twice[self.members].sum(axis=0)
+        self._numerator = float(excess[np.ix_(self.members, self.members)].sum())
+        self._size = float(self._sizes[self.members].sum())
+        self._taken = np.zeros(gram.num_clients)
+        self._taken[self.members] = np.inf
 
-    def redraw(self, seat: int, uniform: float, exponent: float, scaled_floor: float) -> None:
-        """Empty one seat and fill it anew."""
-        gain, members, weights, squares = self.gain, self.members, self.scratch, self.squares
-        leaver = int(members[seat])
-        gain -= self.twice[leaver]
-        self.numerator -= float(gain[leaver])
-        self.size -= float(self.sizes[leaver])
+    def sweep(self, rng: np.random.Generator) -> None:
+        """Redraw every seat once, in random order."""
+        seats = rng.permutation(
+            np.flatnonzero(self.members != self._fixed) if self._fixed is not None else len(self.members)
+        )
+        for seat, uniform in zip(seats.tolist(), rng.random(len(seats)).tolist(), strict=True):
+            self._redraw(seat, uniform)
 
-        np.add(self.sizes, self.size, out=squares)
-        np.multiply(squares, squares, out=squares)
-        np.add(gain, self.numerator, out=weights)
-        np.divide(weights, squares, out=weights)  # QCID * B
-        np.maximum(weights, scaled_floor, out=weights)
-        members[seat] = -1
-        weights[members[members >= 0]] = np.inf
-        np.divide(weights, weights.min(), out=weights)
+    def _redraw(self, seat: int, uniform: float) -> None:
+        """Empty a seat and fill it anew. Works in place: with few candidates, calls cost more than arithmetic."""
+        gain, taken = self._gain, self._taken
+        leaver = int(self.members[seat])
+        gain -= self._twice[leaver]
+        self._numerator -= float(gain[leaver])
+        self._size -= float(self._sizes[leaver])
+        taken[leaver] = 0.0
+
+        squares = self._sizes + self._size
+        squares *= squares
+        weights = gain + self._numerator
+        weights /= squares  # B * QCID
+        np.maximum(weights, self._floor, out=weights)
+        weights += taken
+        weights /= np.minimum.reduce(weights)
         np.log(weights, out=weights)
-        np.multiply(weights, -exponent, out=weights)
+        weights *= -self._exponent
         np.exp(weights, out=weights)
         comer = categorical(weights, uniform)
 
-        members[seat] = comer
-        self.numerator += float(gain[comer])
-        self.size += float(self.sizes[comer])
-        gain += self.twice[comer]
+        self.members[seat] = comer
+        taken[comer] = np.inf
+        self._numerator += float(gain[comer])
+        self._size += float(self._sizes[comer])
+        gain += self._twice[comer]
 
 
 def _log_weights(
@@ -144,7 +147,11 @@ def _log_weights(
             with np.errstate(divide="ignore"):
                 np.logaddexp(values, np.log(bonus[start:stop]), out=values)
         if len(members):
-            inside = members[(members >= start) & (members < stop)] if stop - start < builder.num_candidates else members
+            inside = (
+                members[(members >= start) & (members < stop)]
+                if stop - start < builder.num_candidates
+                else members
+            )
             values[inside - start] = -np.inf
         return values
 

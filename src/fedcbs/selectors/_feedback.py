@@ -53,12 +53,22 @@ class Feedback:
         for name in ("answered", "failed"):
             ids = _checks.integers(getattr(self, name), name)
             if len(np.unique(ids)) < len(ids):
-                raise InvalidArgumentError(f"{name}={ids.tolist()} names a client twice; name each client once")
+                raise InvalidArgumentError(
+                    f"{name}={ids.tolist()} names a client twice; name each client once"
+                )
             object.__setattr__(self, name, ids)
         both = np.intersect1d(self.answered_ids, self.failed_ids)
         if both.size:
-            raise InvalidArgumentError(f"client {both[0]} is in answered and in failed; it can be in one of them only")
-        for name, ndim in (("losses", 1), ("rms_losses", 1), ("durations", 1), ("updates", 2), ("class_gradients", 2)):
+            raise InvalidArgumentError(
+                f"client {both[0]} is in answered and in failed; it can be in one of them only"
+            )
+        for name, ndim in (
+            ("losses", 1),
+            ("rms_losses", 1),
+            ("durations", 1),
+            ("updates", 2),
+            ("class_gradients", 2),
+        ):
             self._check(name, ndim)
 
     @property
@@ -75,7 +85,9 @@ class Feedback:
         """Return what was learnt about `need`, aligned with :attr:`answered_ids`."""
         value = getattr(self, need.value.replace("-", "_"))
         if value is None:
-            raise InvalidArgumentError(f"feedback has no {need}, which {selector} learns from; pass it after each round")
+            raise InvalidArgumentError(
+                f"feedback has no {need}, which {selector} learns from; pass it after each round"
+            )
         return np.asarray(value)
 
     def _check(self, name: str, ndim: int) -> None:

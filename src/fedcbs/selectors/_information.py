@@ -99,7 +99,9 @@ class Information(abc.ABC):
             return NeedsTrainingError(
                 f"{need} cannot be had from {type(self).__name__}, which trains no model; run a simulation instead"
             )
-        return InformationError(f"{need} cannot be had from {type(self).__name__}; give it, or choose a selector without it")
+        return InformationError(
+            f"{need} cannot be had from {type(self).__name__}; give it, or choose a selector without it"
+        )
 
 
 @final
@@ -181,5 +183,7 @@ def _checked_durations(durations: ArrayLike, num_clients: int) -> NDArray[np.flo
     wrong = np.argwhere(~(np.isfinite(seconds) & (seconds > 0)))
     if wrong.size:
         i, j = (int(k) for k in wrong[0])
-        raise InvalidArgumentError(f"durations[{i}, {j}]={seconds[i, j]} must be a finite number of seconds above 0")
+        raise InvalidArgumentError(
+            f"durations[{i}, {j}]={seconds[i, j]} must be a finite number of seconds above 0"
+        )
     return seconds

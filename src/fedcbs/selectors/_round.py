@@ -62,7 +62,9 @@ class Round:
             self.available = _checks.client_ids(available, "available", num_clients=self.num_clients)
         self.cohort_size = _checks.integer(cohort_size, "cohort_size", minimum=1)
         if len(self.available) == 0:
-            raise InvalidArgumentError("available is empty: no client can be picked; wait until one is available")
+            raise InvalidArgumentError(
+                "available is empty: no client can be picked; wait until one is available"
+            )
         if self.cohort_size > len(self.available):
             raise InvalidArgumentError(
                 f"cohort_size={self.cohort_size} but only {len(self.available)} clients are available; lower it or wait"
@@ -148,7 +150,9 @@ class RoundView:
 
     def _allow(self, need: Need) -> None:
         if need not in self._needs:
-            raise UndeclaredNeedError(f"{self.selector} asked for {need} without declaring it; add Need.{need.name} to its needs")
+            raise UndeclaredNeedError(
+                f"{self.selector} asked for {need} without declaring it; add Need.{need.name} to its needs"
+            )
 
     def _ask(self, need: Need, clients: NDArray[np.int64]) -> None:
         self._allow(need)
@@ -157,7 +161,9 @@ class RoundView:
     @staticmethod
     def _answer(need: Need, answer: NDArray[np.float64], num_asked: int) -> NDArray[np.float64]:
         if len(answer) != num_asked:
-            raise InformationError(f"{num_asked} clients were asked for {need}, but {len(answer)} answers came")
+            raise InformationError(
+                f"{num_asked} clients were asked for {need}, but {len(answer)} answers came"
+            )
         if not np.isfinite(answer).all():
             first = int(np.argwhere(~np.isfinite(answer))[0][0])
             raise InformationError(f"{need}[{first}] is not finite; did training diverge?")

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["categorical", "weighted_without_replacement"]
 
 
-def categorical(weights: NDArray[np.float64], uniform: float) -> int:
+def categorical(weights: NDArray[np.floating[Any]], uniform: float) -> int:
     """Index drawn in proportion to `weights`, given one uniform number in [0, 1).
 
     >>> categorical(np.array([0.0, 3.0, 1.0]), 0.5)
     1
     """
-    cumulative = np.cumsum(weights)
+    cumulative = weights.cumsum()
     total = cumulative[-1]
     place = int(cumulative.searchsorted(uniform * total, side="right"))
     if place < len(weights):
         return place
-    return int(cumulative.searchsorted(total))  # the product rounded up to the total: the last one with weight
+    return int(
+        cumulative.searchsorted(total)
+    )  # the product rounded up to the total: the last one with weight
 
 
 def weighted_without_replacement(
@@ -37,6 +41,8 @@ def weighted_without_replacement(
     finish = np.full(len(weights), np.inf)
     np.divide(race, weights, out=finish, where=weights > 0)
     if size < len(weights):
-        order = np.lexsort((race, finish)) if np.count_nonzero(weights) < size else np.argpartition(finish, size)
+        order = (
+            np.lexsort((race, finish)) if np.count_nonzero(weights) < size else np.argpartition(finish, size)
+        )
         return np.sort(order[:size])
     return np.arange(len(weights))

@@ -1,0 +1,103 @@
+"""Selectors by name: the built-in ones, and those that installed packages offer.
+
+A package offers a selector by an entry point of the group ``fedcbs.selectors``::
+
+    [project.entry-points."fedcbs.selectors"]
+    my-selector = "my_package:MySelector"
+
+From then on ``my-selector`` is a name like any other, on the command line too. The object is a subclass of
+:class:`Selector`, a dataclass whose fields are its options.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+from collections.abc import Mapping
+from typing import Any
+
+from fedcbs.errors import BrokenSelectorError, InvalidArgumentError, UnknownNameError
+from fedcbs.selectors._base import Selector
+from fedcbs.selectors._builtin import BUILTIN
+
+__all__ = ["ENTRY_POINTS", "make_selector", "parse_selector", "selector_types"]
+
+ENTRY_POINTS = "fedcbs.selectors"
+
+SelectorType = type[Selector[Any]]
+
+
+def selector_types() -> Mapping[str, SelectorType]:
+    """All selectors by name: the built-in ones first, then those of installed packages.
+
+    >>> "fedcbs-exact" in selector_types()
+    True
+    """
+    return {**{kind.name: kind for kind in BUILTIN}, **_installed()}
+
+
+def make_selector(name: str, **options: object) -> Selector[Any]:
+    """Make a selector by its name, with options by theirs.
+
+    >>> make_selector("fedcbs-exact", sweeps=10).sweeps
+    10
+    >>> make_selector("fedcbs-exact", sweep=10)
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.UnknownNameError: option of fedcbs-exact='sweep' is not known; did you mean 'sweeps'? Known: ...
+    """
+    types = selector_types()
+    if name not in types:
+        raise UnknownNameError("selector", name, types)
+    known = [field.name for field in dataclasses.fields(types[name]) if field.init]
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of {name}", option, known)
+    return types[name](**options)
+
+
+def parse_selector(text: str) -> Selector[Any]:
+    """Make a selector from ``name`` or ``name:option=value:option=value``, as the command line takes it.
+
+    >>> parse_selector("fedcbs-exact:sweeps=10:exploration=0.2").exploration
+    0.2
+    >>> parse_selector("fedcbs-exact:sweeps")
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.InvalidArgumentError: selector='fedcbs-exact:sweeps': 'sweeps' must have the form option=value
+    """
+    name, *pairs = text.split(":")
+    options: dict[str, object] = {}
+    for pair in pairs:
+        option, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidArgumentError(f"selector={text!r}: {pair!r} must have the form option=value")
+        options[option] = _parse_value(value)
+    return make_selector(name, **options)
+
+
+def _parse_value(text: str) -> object:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+@functools.cache
+def _installed() -> dict[str, SelectorType]:
+    found: dict[str, SelectorType] = {}
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        if entry.name in {kind.name for kind in BUILTIN}:
+            raise BrokenSelectorError(
+                f"entry point {entry.value!r} takes the name {entry.name!r} of a built-in selector"
+            )
+        kind: object = entry.load()
+        if not (isinstance(kind, type) and issubclass(kind, Selector)):
+            raise BrokenSelectorError(
+                f"entry point {entry.name!r} ({entry.value}) is not a selector; it must be a dataclass derived from Selector"
+            )
+        found[entry.name] = kind
+    return found
