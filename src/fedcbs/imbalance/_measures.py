@@ -44,7 +44,7 @@ def qcid(label_counts: ArrayLike, cohort: ArrayLike | None = None) -> float:
     pooled = _pooled(label_counts, cohort)
     total, num_classes = sum(pooled), len(pooled)
     distance: int = sum((num_classes * count - total) ** 2 for count in pooled)
-    return distance / (num_classes * total) ** 2
+    return float(distance / (num_classes * total) ** 2)
 
 
 def qcid_from_gram(gram: Gram, cohort: ArrayLike) -> float:
