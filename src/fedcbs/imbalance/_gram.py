@@ -242,7 +242,10 @@ class RowsOnDemandGram(Gram):
         """Inner products of the clients `rows` with the clients `columns`; fetches the shorter of the two."""
         if len(rows) < len(columns):
             return self.block(columns, rows).T
-        return np.stack([self._row(int(c))[rows] for c in columns], axis=1)
+        block = np.empty((len(rows), len(columns)))
+        for place, client in enumerate(columns.tolist()):
+            block[:, place] = self._row(client)[rows]
+        return block
 
     def restrict(self, clients: NDArray[np.int64]) -> Gram:
         """Return the Gram of these clients alone, numbered from 0 in the order given."""
