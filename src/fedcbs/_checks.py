@@ -100,6 +100,8 @@ def integers(
         return np.zeros(array.shape, dtype=np.int64)
     if array.dtype.kind not in "iuf":
         array = _from_objects(array, name)
+    if array.dtype == np.float16:
+        array = array.astype(np.float64)  # the bounds overflow a half
     bad = ~((array >= minimum) & (array <= maximum))
     if array.dtype.kind == "f":
         bad |= array != np.trunc(array)
@@ -127,8 +129,8 @@ def counts_matrix(label_counts: ArrayLike, name: str = "label_counts") -> NDArra
         raise InvalidArgumentError(
             f"{name} has no classes (shape {counts.shape}); it must be clients x classes"
         )
-    # A sum in int64 could only overflow past 2**63, so a float sum is enough to see it coming.
-    too_many = np.flatnonzero(counts.sum(axis=1, dtype=np.float64) > EXACT)
+    # A sum in int64 sees one example too many, and a sum in float64 those that overflow int64.
+    too_many = np.flatnonzero((counts.sum(axis=1) > EXACT) | (counts.sum(axis=1, dtype=np.float64) > EXACT))
     if too_many.size:
         raise InvalidArgumentError(
             f"{name}[{too_many[0]}] adds up to more than 2**53 examples; such counts are not exact in float64"

@@ -47,7 +47,7 @@ class Availability(abc.ABC):
         clients = integer(num_clients, "num_clients", minimum=1)
         number = integer(seed, "seed", minimum=0)
         self._check_population(clients)
-        return self._available(index, clients, number)
+        return self._available(index, clients, number).astype(np.int64, copy=False)
 
     def bind(self, label_counts: ArrayLike) -> Availability:
         """Return the rule for this population: one that fits it, and knows the classes if it asks for them.

@@ -22,7 +22,7 @@ from fedcbs.imbalance._gram import Gram
 
 __all__ = ["BLOCK", "CohortBuilder"]
 
-BLOCK = 2**15
+BLOCK = 2**13
 """Candidates handled at a time: what a step needs of them stays in the processor's cache."""
 
 ROUNDED_RESOLUTION = 2.0**-46
@@ -59,13 +59,7 @@ class CohortBuilder:
         self._total = 0.0  # B * sum of S over the cohort with itself
         self._size = 0.0
         self.cohort: list[int] = []
-        top = (
-            np.partition(self._sizes, -largest_cohort)[-largest_cohort:]
-            if largest_cohort < len(self._sizes)
-            else None
-        )
-        largest = float((self._sizes if top is None else top).sum())
-        self.resolution = 0.0 if self._num_classes * largest**2 <= _checks.EXACT else ROUNDED_RESOLUTION
+        self.resolution = 0.0 if self._is_exact(largest_cohort) else ROUNDED_RESOLUTION
 
     @property
     def num_candidates(self) -> int:
@@ -112,6 +106,17 @@ class CohortBuilder:
         if self.resolution:
             np.maximum(qcid, self.resolution, out=qcid)
         return qcid
+
+    def _is_exact(self, largest_cohort: int) -> bool:
+        """Whether no number on the way can outgrow 2**53, whoever joins and leaves."""
+        top = self._sizes
+        if largest_cohort < len(top):
+            top = np.partition(top, -largest_cohort)[-largest_cohort:]
+        largest, single = float(top.sum()), float(top.max(initial=0.0))
+        scores = (
+            2 * single * largest + single**2
+        )  # of a client beside the largest cohort; removing reads them
+        return self._num_classes * max(largest**2, scores) <= _checks.EXACT
 
     def _add_column(self, client: int, scale: float) -> None:
         for start in range(0, len(self._scores), BLOCK):

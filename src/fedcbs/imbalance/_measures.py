@@ -57,7 +57,7 @@ def qcid_from_gram(gram: Gram, cohort: ArrayLike) -> float:
     True
     """
     members = _checks.client_ids(cohort, "cohort", num_clients=gram.num_clients)
-    total = sum(gram.num_examples[members].tolist())
+    total = sum(int(size) for size in gram.num_examples[members])
     if total == 0:
         raise InvalidArgumentError(f"cohort={members.tolist()} holds no examples; QCID has no meaning for it")
     inner = sum(int(value) for value in gram.block(members, members).ravel())

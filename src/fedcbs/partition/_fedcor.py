@@ -89,7 +89,7 @@ class DirichletFedCor(PartitionScheme):
                 return counts
         raise InvalidArgumentError(
             f"alpha={self.alpha} with {num_clients} clients: in {_ATTEMPTS} draws no sizes of at least"
-            f" min_examples={self.min_examples} made the class totals come out; raise alpha, deal to more clients,"
+            f" min_examples={self.min_examples} made the class totals come out; lower it, raise alpha, deal to more clients,"
             " or use 'dirichlet-hsu', which always works"
         )
 

@@ -18,6 +18,7 @@ from fedcbs.partition._scheme import PartitionScheme
 __all__ = ["GivenCounts", "load_label_counts"]
 
 _LONGEST_NUMBER = 16
+_NO_NAMES = ("nan", "inf", "infinity")
 
 
 @final
@@ -95,7 +96,7 @@ def load_label_counts(path: str | os.PathLike[str]) -> NDArray[np.int64]:
     """Read label counts, clients x classes, from a ``.csv`` or ``.npy`` file.
 
     In a ``.csv`` each line is a client and each cell the whole number of its examples of one class; a first line of
-    names may stand above, empty lines are skipped.
+    names (each beginning with a letter) may stand above, empty lines are skipped.
 
     Raises
     ------
@@ -144,10 +145,8 @@ def _read_csv(file: Path) -> NDArray[np.int64]:
 
 
 def _is_heading(cells: list[str]) -> bool:
-    """Names, rather than numbers gone wrong, stand above the numbers."""
-    return all(cell and not cell.lstrip("+-").replace(".", "").isdecimal() for cell in cells) and not any(
-        cell.lower().lstrip("+-") in ("nan", "inf", "infinity") for cell in cells
-    )
+    """Tell names, which begin with a letter, from numbers gone wrong."""
+    return all(cell.lstrip('"')[:1].isalpha() and cell.lower() not in _NO_NAMES for cell in cells)
 
 
 def _whole_numbers(cells: list[str], file: Path, number: int) -> list[int]:

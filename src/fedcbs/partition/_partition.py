@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -18,8 +19,13 @@ from fedcbs.errors import InvalidArgumentError
 
 __all__ = ["Partition"]
 
-_FORMAT = "fedcbs-partition-1"
-_UNREADABLE = (OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error)
+_FORMAT, _FORMAT_OWNED = "fedcbs-partition-1", "fedcbs-partition-1-owned"
+_MEMBERS = {_FORMAT: {"indices", "offsets"}, _FORMAT_OWNED: {"indices", "offsets", "owners"}}
+_UNREADABLE = (
+    *(OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error),
+    RuntimeError,  # a damaged flag makes zipfile believe in encryption
+    *(AttributeError, TypeError),  # a bare array has no members to ask for
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +133,12 @@ class Partition:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the partition to an ``.npz`` file, whole or not at all."""
         arrays: dict[str, NDArray[Any]] = {"indices": self.indices, "offsets": self.offsets}
+        arrays["format"] = np.array(_FORMAT if self.owners is None else _FORMAT_OWNED)
         if self.owners is not None:
             arrays["owners"] = self.owners
 
         def write(file: BinaryIO) -> None:
-            np.savez_compressed(file, allow_pickle=False, format=np.array(_FORMAT), **arrays)
+            np.savez_compressed(file, allow_pickle=False, **arrays)
 
         write_whole(path, write)
 
@@ -140,12 +147,15 @@ class Partition:
         """Read what :meth:`save` wrote; anything else is refused with the reason."""
         file = existing_file(path, "path")
         try:
-            with np.load(file, allow_pickle=False) as archive:
-                if str(archive["format"]) != _FORMAT:
-                    raise ValueError(f"its format is {str(archive['format'])[:40]!r}, not {_FORMAT!r}")
-                owners = archive["owners"] if "owners" in archive.files else None
-                return cls(archive["indices"], archive["offsets"], owners)
-        except (*_UNREADABLE, AttributeError, TypeError) as error:  # the last two: a bare .npy array
+            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            kind = str(arrays.pop("format"))
+            if arrays.keys() != _MEMBERS.get(kind):
+                raise ValueError(
+                    f"it holds {', '.join(sorted(arrays)) or 'nothing'}, or is of another format"
+                )
+            return cls(**arrays)
+        except _UNREADABLE as error:
             raise InvalidArgumentError(
                 f"path={str(file)!r} holds no partition ({error}); write one with Partition.save"
             ) from error

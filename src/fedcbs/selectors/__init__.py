@@ -8,31 +8,54 @@
 True
 """
 
+from fedcbs.selectors._active_fl import ActiveFL
+from fedcbs.selectors._astraea import Astraea
 from fedcbs.selectors._base import Draw, Estimates, Selection, Selector
 from fedcbs.selectors._baselines import Everyone, Uniform
+from fedcbs.selectors._clustered import ClusteredBySimilarity, ClusteredBySize
+from fedcbs.selectors._divfl import DivFL
+from fedcbs.selectors._fed_cucb import FedCUCB
 from fedcbs.selectors._fedcbs import FedCBSExact, FedCBSPaper, FedCBSSharp
+from fedcbs.selectors._fedcs import FedCS
 from fedcbs.selectors._feedback import Feedback
 from fedcbs.selectors._information import GramInformation, Information, LabelInformation, Need
+from fedcbs.selectors._oort import Oort
+from fedcbs.selectors._ou import OrnsteinUhlenbeck
+from fedcbs.selectors._power_of_choice import BatchPowerOfChoice, PowerOfChoice, StalePowerOfChoice
+from fedcbs.selectors._rbcs_f import RBCSF
 from fedcbs.selectors._registry import make_selector, parse_selector, selector_types
 from fedcbs.selectors._round import Round, RoundView
 from fedcbs.selectors._state import State
 
 __all__ = [
+    "RBCSF",
+    "ActiveFL",
+    "Astraea",
+    "BatchPowerOfChoice",
+    "ClusteredBySimilarity",
+    "ClusteredBySize",
+    "DivFL",
     "Draw",
     "Estimates",
     "Everyone",
     "FedCBSExact",
     "FedCBSPaper",
     "FedCBSSharp",
+    "FedCS",
+    "FedCUCB",
     "Feedback",
     "GramInformation",
     "Information",
     "LabelInformation",
     "Need",
+    "Oort",
+    "OrnsteinUhlenbeck",
+    "PowerOfChoice",
     "Round",
     "RoundView",
     "Selection",
     "Selector",
+    "StalePowerOfChoice",
     "State",
     "Uniform",
     "make_selector",

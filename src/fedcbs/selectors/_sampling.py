@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["categorical", "weighted_without_replacement"]
+__all__ = ["best", "categorical", "weighted_without_replacement"]
 
 
 def categorical(weights: NDArray[np.floating[Any]], uniform: float) -> int:
@@ -46,3 +46,16 @@ def weighted_without_replacement(
         )
         return np.sort(order[:size])
     return np.arange(len(weights))
+
+
+def best(values: NDArray[np.float64], size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Indices of the `size` largest values, ties broken at random.
+
+    >>> best(np.array([0.5, 2.0, 1.0]), 2, np.random.default_rng(0)).tolist()
+    [1, 2]
+    """
+    if size == 1:
+        top = np.flatnonzero(values == values.max())
+        return top if len(top) == 1 else top[[rng.integers(len(top))]]
+    order = np.lexsort((rng.random(len(values)), -values))
+    return np.sort(order[:size])
