@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parser", "run"]
 
-DEFAULT_SELECTORS = "everyone,uniform,fedcbs-paper,fedcbs-sharp,fedcbs-exact"
+DEFAULT_SELECTORS = "everyone,uniform,astraea,fedcbs-paper,fedcbs-sharp,fedcbs-exact"
 
 DESCRIPTION = """\
 Compare selectors on labels alone: draw a population, let clients come and go, let each selector pick a cohort every

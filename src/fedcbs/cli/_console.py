@@ -26,7 +26,7 @@ __all__ = [
     "write_json",
 ]
 
-WIDTH_OF_FILES = 140
+WIDTH_OF_FILES = 240
 """Columns of a table that goes into a file or a pipe, where there is no screen to fit."""
 
 

@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="fedcbs", description=fedcbs.__doc__, epilog="fedcbs COMMAND --help tells more.")
+    about = (fedcbs.__doc__ or "").partition("\n")[0]
+    parser = Parser(prog="fedcbs", description=about, epilog="'fedcbs COMMAND --help' tells more.")
     parser.add_argument("--version", action="version", version=f"fedcbs {fedcbs.__version__}")
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", required=True, parser_class=Parser

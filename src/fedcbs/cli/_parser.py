@@ -51,6 +51,12 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, **{"max_help_position": 32, **options})
 
+    def add_argument(self, action: argparse.Action) -> None:
+        """Make room for an action; argparse forgets that the names of commands stand further in."""
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):
+            self._action_max_length += 2
+
 
 def at_least(minimum: int) -> Callable[[str], int]:
     """Return a converter of option values to whole numbers of at least `minimum`.

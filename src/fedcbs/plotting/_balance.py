@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class _Scale:
     Parameters
     ----------
     foot, top
-        The foot lies at least a decade below the lowest mean, and is a power of ten.
+        Powers of ten. Under the foot, which is a decade below the lowest mean at most, nothing is told apart.
     """
 
     foot: float
@@ -73,9 +73,12 @@ class _Scale:
 
     @classmethod
     def of(cls, result: BalanceResult) -> _Scale:
-        means = np.array([found.qcid_mean for found in result.values()])
-        lowest = float(means[means > 0].min(initial=1.0))
-        return cls(10.0 ** (np.floor(np.log10(lowest)) - 1), 1.0)
+        values = [found.qcid[~np.isnan(found.qcid)] for found in result.values()]
+        means = np.array([part.mean() for part in values])
+        lowest = float(means[means > 0].min(initial=1.0)) / 10
+        least = max(min(float(np.percentile(part, 5)) for part in values), lowest)
+        highest = max(float(part.max()) for part in values)
+        return cls(10.0 ** np.floor(np.log10(least)), 10.0 ** np.ceil(np.log10(max(highest, 10 * least))))
 
     def drawn(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values as they are drawn: nothing under the foot."""
@@ -83,21 +86,23 @@ class _Scale:
 
     def apply(self, axes: Axes) -> None:
         """Set the scale, and name its foot."""
-        exponents = range(round(np.log10(self.foot)), 1)
+        exponents = range(round(np.log10(self.foot)), round(np.log10(self.top)) + 1)
         axes.set_yscale("log")
         axes.set_ylim(self.foot * 0.85, self.top)
         labels = [f"$10^{{{k}}}$" for k in exponents]
-        labels[0] = f"$\\leq 10^{{{exponents[0]}}}$"
+        labels[0] = f"≤ $10^{{{exponents[0]}}}$"
         axes.set_yticks([10.0**k for k in exponents], labels)
         axes.set_yticks([], minor=True)
 
 
 def _draw_rounds(axes: Axes, result: BalanceResult, colours: dict[str, str], scale: _Scale) -> None:
     """Mean over seeds of a running mean, with the band from the lowest to the highest seed."""
+    from matplotlib.ticker import MaxNLocator
+
     rounds = result.target_sizes.shape[1]
     window = max(1, rounds // 10)
     numbers = np.arange(window, rounds + 1)
-    for (name, found), width in zip(result.items(), _widths(result), strict=True):
+    for (name, found), stroke in zip(result.items(), _strokes(result), strict=True):
         smooth = np.ma.masked_invalid(_running_mean(found.qcid, window))
         low, middle, high = (
             scale.drawn(of(axis=0).filled(np.nan)) for of in (smooth.min, smooth.mean, smooth.max)
@@ -105,9 +110,10 @@ def _draw_rounds(axes: Axes, result: BalanceResult, colours: dict[str, str], sca
         if len(result.seeds) > 1:
             axes.fill_between(numbers, low, high, color=colours[name], alpha=0.16, linewidth=0)
         dot = "o" if len(numbers) == 1 else None
-        axes.plot(numbers, middle, color=colours[name], linewidth=width, label=name, marker=dot)
+        axes.plot(numbers, middle, color=colours[name], label=name, marker=dot, **stroke)
     axes.set_title("Imbalance of each cohort (lower is better)")
     axes.set_xlabel("round" + (f" (mean of the last {window})" if window > 1 else ""))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("QCID")
     axes.margins(x=0.01)
     bare(axes, grid="y")
@@ -135,9 +141,9 @@ def _draw_spread(axes: Axes, result: BalanceResult, colours: dict[str, str], sca
 def _draw_participation(axes: Axes, result: BalanceResult, colours: dict[str, str]) -> None:
     """Lorenz curves, of the clients of all seeds together."""
     axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1.0, linestyle=(0, (4, 3)))
-    for (name, found), width in zip(result.items(), _widths(result), strict=True):
+    for (name, found), stroke in zip(result.items(), _strokes(result), strict=True):
         clients, selections = lorenz_curve(found.histogram.sum(axis=0))
-        axes.plot(clients, selections, color=colours[name], linewidth=width)
+        axes.plot(clients, selections, color=colours[name], **stroke)
     axes.annotate("all alike", (0.42, 0.45), rotation=38, color=FAINT, ha="center", rotation_mode="anchor")
     axes.set_title("Participation")
     axes.set_xlabel("share of clients, least selected first")
@@ -154,8 +160,10 @@ def _draw_shares(axes: Axes, result: BalanceResult) -> None:
     names = list(result)
     shares = np.stack([result[name].label_shares[0] for name in names])
     num_classes = shares.shape[1]
-    left = np.zeros(len(names))
     bordered = num_classes <= 20
+    if not bordered:  # too many borders to see; a balanced cohort to compare with
+        names, shares = [*names, "(balanced)"], np.vstack([shares, np.full(num_classes, 1 / num_classes)])
+    left = np.zeros(len(names))
     for label, colour in enumerate(class_colours(num_classes)):
         bars = {"color": colour, "height": 0.7, "edgecolor": "white", "linewidth": 0.6 * bordered}
         axes.barh(names, shares[:, label], left=left, **bars)
@@ -172,9 +180,10 @@ def _draw_shares(axes: Axes, result: BalanceResult) -> None:
     axes.spines["left"].set_visible(False)
 
 
-def _widths(result: BalanceResult) -> list[float]:
-    """Widths of lines, falling, so that of two that coincide the lower one shows on both sides."""
-    return np.linspace(2.6, 1.4, len(result)).tolist()
+def _strokes(result: BalanceResult) -> list[dict[str, Any]]:
+    """Strokes of lines, each wider than and under the one before, so that both show of two that coincide."""
+    widths = np.linspace(1.4, 2.6, len(result))
+    return [{"linewidth": float(width), "zorder": 3.0 - float(width) / 10} for width in widths]
 
 
 def _running_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
