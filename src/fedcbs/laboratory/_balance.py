@@ -159,8 +159,8 @@ class _Clients:
         self.information.gram()  # made once for all selectors; whoever came first would pay for it
 
     def available(self, round_index: int) -> NDArray[np.int64]:
-        """Return who can be picked in a round; rounds count from 1 here, from 0 in the rules."""
-        ids = self._rule.available(round_index - 1, num_clients=len(self.filled), seed=self._seed)
+        """Return who can be picked in a round."""
+        ids = self._rule.available(round_index, num_clients=len(self.filled), seed=self._seed)
         return ids[self.filled[ids]] if self.has_empty else ids
 
     def measured(self, round_index: int, available: NDArray[np.int64]) -> NDArray[np.float64] | None:
