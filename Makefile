@@ -18,6 +18,10 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY) ## make the virtual environment
 
+demo: $(READY) ## compare the selectors on labels alone: a table, and a figure in demo-out/
+	@mkdir -p demo-out
+	@$(BIN)/fedcbs balance --plot demo-out/balance.png --out demo-out/balance.json
+
 test: $(READY) check ## lint, types, import directions, and the whole test suite
 	$(BIN)/python -m pytest -n 2
 

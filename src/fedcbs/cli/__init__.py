@@ -1,6 +1,5 @@
-"""The command line."""
+"""The command line: ``fedcbs COMMAND ...``, one module for each command."""
 
+from fedcbs.cli._main import main
 
-def main() -> int:
-    """Run the command line."""
-    return 0
+__all__ = ["main"]

@@ -1,0 +1,14 @@
+"""Figures of results; needs the extra ``plot``. Nothing here touches the state of pyplot."""
+
+from fedcbs.plotting._balance import figure_of_balance, plot_balance
+from fedcbs.plotting._save import SUFFIXES, check_figure_path, save_figure
+from fedcbs.plotting._style import colours_of
+
+__all__ = [
+    "SUFFIXES",
+    "check_figure_path",
+    "colours_of",
+    "figure_of_balance",
+    "plot_balance",
+    "save_figure",
+]
