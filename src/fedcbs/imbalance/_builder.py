@@ -22,7 +22,7 @@ from fedcbs.imbalance._gram import Gram
 
 __all__ = ["BLOCK", "CohortBuilder"]
 
-BLOCK = 2**15
+BLOCK = 2**13
 """Candidates handled at a time: what a step needs of them stays in the processor's cache."""
 
 ROUNDED_RESOLUTION = 2.0**-46

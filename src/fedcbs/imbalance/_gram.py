@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -87,24 +87,28 @@ class FactorGram(Gram):
     def __init__(self, label_counts: ArrayLike) -> None:
         counts = _checks.counts_matrix(label_counts)
         super().__init__(counts.sum(axis=1), counts.shape[1])
-        self._factor = np.ascontiguousarray(counts.T, dtype=np.float64)  # classes x clients: rows stream
+        # No inner product exceeds the largest size squared; where float32 holds that exactly, half the memory streams.
+        small = int(self.num_examples.max(initial=0)) <= 2**12
+        dtype: type[np.floating[Any]] = np.float32 if small else np.float64
+        self._factor = np.ascontiguousarray(counts.T, dtype=dtype)  # classes x clients: rows stream
         self._diagonal: NDArray[np.float64] | None = None
 
     @property
     def diagonal(self) -> NDArray[np.float64]:
         """Inner product of each client with itself."""
         if self._diagonal is None:
-            self._diagonal = np.einsum("bn,bn->n", self._factor, self._factor)
+            self._diagonal = np.einsum("bn,bn->n", self._factor, self._factor).astype(np.float64)
         return self._diagonal
 
     def add_column(self, client: int, out: NDArray[np.float64], *, start: int, scale: float) -> None:
         """Add `scale` times a client's column to `out`, which stands for the clients from `start` on."""
-        out += np.dot(self._factor[:, client] * scale, self._factor[:, start : start + len(out)])
+        column = np.dot(self._factor[:, client], self._factor[:, start : start + len(out)])
+        out += np.multiply(column, scale, dtype=np.float64)
 
     def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """Inner products of the clients `rows` with the clients `columns`."""
-        product: NDArray[np.float64] = self._factor[:, rows].T @ self._factor[:, columns]
-        return product
+        product = self._factor[:, rows].T @ self._factor[:, columns]
+        return np.asarray(product, dtype=np.float64)
 
     def restrict(self, clients: NDArray[np.int64]) -> FactorGram:
         """Return the Gram of these clients alone, numbered from 0 in the order given."""

@@ -52,28 +52,35 @@ class Astraea(Memoryless):
         _checks.real(self.exploration, "exploration", minimum=0)
 
     def _select(self, state: State, view: RoundView) -> Draw[State]:
-        counts = view.label_counts().astype(np.float64)
+        counts = np.ascontiguousarray(
+            view.label_counts().T, dtype=np.float64
+        )  # classes x clients: rows stream
         rounds = 1 + state.times_selected[view.available]
         bonus = self.exploration * np.sqrt(3 * math.log(view.round_index) / (2 * rounds))
-        pooled = np.zeros(counts.shape[1])
+        pooled = np.zeros(len(counts))
         scores = bonus + 1 / (math.log(len(pooled)) + divergences(counts, pooled) + np.finfo(float).tiny)
         chosen: list[int] = []
         while True:
             chosen.append(int(best(scores, 1, view.rng)[0]))
             if len(chosen) == view.cohort_size:
                 return Draw(view.available[chosen], state)
-            pooled += counts[chosen[-1]]
+            pooled += counts[:, chosen[-1]]
             scores = -divergences(counts, pooled)
             scores[chosen] = -np.inf
 
 
 def divergences(counts: NDArray[np.float64], pooled: NDArray[np.float64]) -> NDArray[np.float64]:
-    """KL divergence from uniform of the pooled shares with each client added."""
-    out = np.empty(len(counts))
-    for start in range(0, len(counts), BLOCK):
-        shares = counts[start : start + BLOCK] + pooled
-        shares /= shares.sum(axis=1, keepdims=True)
-        logs = np.zeros_like(shares)
-        np.log(shares, out=logs, where=shares > 0)
-        out[start : start + BLOCK] = np.einsum("nb,nb->n", shares, logs)
-    return out + math.log(counts.shape[1])
+    """KL divergence from uniform of the pooled shares with each client (a column of `counts`) added.
+
+    With c examples of a class among Q, the sum of ``c / Q * ln(c / Q)`` is ``sum(c ln c) / Q - ln Q``: one logarithm a
+    count, of whole numbers, and no division until the end.
+    """
+    out = np.empty(counts.shape[1])
+    for start in range(0, len(out), BLOCK):
+        total, entropy = 0.0, 0.0
+        for row, held in zip(counts[:, start : start + BLOCK], pooled.tolist(), strict=True):
+            count = row + held
+            total = total + count
+            entropy = entropy + count * np.log(np.maximum(count, 1.0))
+        out[start : start + BLOCK] = entropy / total - np.log(total)
+    return np.maximum(out + math.log(len(counts)), 0.0)

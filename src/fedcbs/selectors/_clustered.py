@@ -33,7 +33,7 @@ from fedcbs.selectors._information import Need
 from fedcbs.selectors._round import RoundView
 from fedcbs.selectors._sampling import categorical
 from fedcbs.selectors._state import State
-from fedcbs.selectors._update_memory import UpdateState
+from fedcbs.selectors._update_memory import UpdateState, check_pairs
 
 __all__ = ["ClusteredBySimilarity", "ClusteredBySize", "bins_by_similarity", "bins_by_size"]
 
@@ -142,6 +142,7 @@ class ClusteredBySimilarity(_Clustered[UpdateState]):
         return UpdateState.empty(num_clients)
 
     def _select(self, state: UpdateState, view: RoundView) -> Draw[UpdateState]:
+        check_pairs(len(view.available), self.name)
         order = view.rng.permutation(len(view.available))  # the tree breaks ties by position
         distances = condensed_distances(state.of(view.available[order]), self.distance)
         bins = np.zeros((view.cohort_size, len(order)))

@@ -25,7 +25,7 @@ from fedcbs.selectors._base import Draw, Selector
 from fedcbs.selectors._feedback import Feedback
 from fedcbs.selectors._information import Need
 from fedcbs.selectors._round import RoundView
-from fedcbs.selectors._update_memory import UpdateState
+from fedcbs.selectors._update_memory import UpdateState, check_pairs
 
 __all__ = ["DivFL", "greedy_facilities", "lazy_facilities", "stochastic_facilities"]
 
@@ -104,6 +104,7 @@ class DivFL(Selector[UpdateState]):
         return UpdateState.empty(num_clients)
 
     def _select(self, state: UpdateState, view: RoundView) -> Draw[UpdateState]:
+        check_pairs(len(view.available), self.name)
         unknown = view.available[state.rows[view.available] < 0]
         if len(unknown):
             state = state.remember(unknown, view.updates(unknown))

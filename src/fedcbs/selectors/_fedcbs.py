@@ -157,7 +157,7 @@ class FedCBSExact(_FedCBS):
     sweeps: int = 3
     floor: float = 1e-20
     exponent: float = 0.0
-    panel: int = 1024
+    panel: int = 256
 
     def __post_init__(self) -> None:
         _checks.fraction(self.exploration, "exploration", allow_zero=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.metadata
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,6 +87,8 @@ def _parse_value(text: str) -> object:
 
 @functools.cache
 def _installed() -> dict[str, SelectorType]:
+    import importlib.metadata  # half of the package's import time, and only names need it
+
     found: dict[str, SelectorType] = {}
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         if entry.name in {kind.name for kind in BUILTIN}:

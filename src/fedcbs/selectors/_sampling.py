@@ -54,5 +54,8 @@ def best(values: NDArray[np.float64], size: int, rng: np.random.Generator) -> ND
     >>> best(np.array([0.5, 2.0, 1.0]), 2, np.random.default_rng(0)).tolist()
     [1, 2]
     """
+    if size == 1:
+        top = np.flatnonzero(values == values.max())
+        return top if len(top) == 1 else top[[rng.integers(len(top))]]
     order = np.lexsort((rng.random(len(values)), -values))
     return np.sort(order[:size])

@@ -11,7 +11,19 @@ from numpy.typing import NDArray
 from fedcbs.errors import InvalidArgumentError
 from fedcbs.selectors._state import State
 
-__all__ = ["UpdateState"]
+__all__ = ["UpdateState", "check_pairs"]
+
+MOST_PAIRED = 20_000
+"""Comparing this many clients pair by pair takes 3 GB."""
+
+
+def check_pairs(num_clients: int, selector: str) -> None:
+    """Refuse to compare more clients pair by pair than memory holds."""
+    if num_clients > MOST_PAIRED:
+        raise InvalidArgumentError(
+            f"available has {num_clients} clients, and {selector} compares all pairs of them, which is possible up to "
+            f"{MOST_PAIRED}; offer it a random part of them"
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

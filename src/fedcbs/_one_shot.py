@@ -1,0 +1,44 @@
+"""One cohort, once, without keeping any state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedcbs.imbalance import Gram
+from fedcbs.selectors import GramInformation, Information, LabelInformation, Round, Selector, parse_selector
+
+__all__ = ["select_cohort"]
+
+
+def select_cohort(
+    label_statistics: ArrayLike | Gram,
+    cohort_size: int,
+    *,
+    selector: str | Selector[Any] = "fedcbs-exact",
+    available: ArrayLike | None = None,
+    round_index: int = 1,
+    seed: int = 0,
+) -> NDArray[np.int64]:
+    """Choose one cohort from label counts (clients x classes) or from a Gram matrix.
+
+    For round after round use :class:`~fedcbs.selectors.Selector`, which keeps count of who was selected.
+
+    >>> from fedcbs import qcid, select_cohort
+    >>> label_counts = [[5, 5, 5, 5, 5, 5], [6, 6, 6, 6, 6, 0], [0, 0, 0, 10, 10, 10], [10, 10, 10, 0, 0, 0]]
+    >>> cohort = select_cohort(label_counts, 3)
+    >>> cohort, qcid(label_counts, cohort)
+    (array([0, 2, 3]), 0.0)
+    """
+    chooser = parse_selector(selector) if isinstance(selector, str) else selector
+    information: Information
+    if isinstance(label_statistics, Gram):
+        information = GramInformation(label_statistics)
+    else:
+        information = LabelInformation(label_statistics)
+    round_ = Round(
+        information, cohort_size=cohort_size, round_index=round_index, available=available, seed=seed
+    )
+    return chooser.select(chooser.init(round_.num_clients), round_).cohort
