@@ -48,9 +48,9 @@ class UnknownNameError(InvalidArgumentError):
     fedcbs.errors.UnknownNameError: selector='fedcbs-exat' is not known; did you mean 'fedcbs-exact'? Known: fedcbs-exact, uniform
     """
 
-    def __init__(self, argument: str, value: str, known: Iterable[str]) -> None:
+    def __init__(self, argument: str, value: object, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(value, names, n=1)
+        near = difflib.get_close_matches(str(value), names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         super().__init__(f"{argument}={value!r} is not known; {hint}Known: {', '.join(names)}")
 

@@ -88,7 +88,7 @@ class FactorGram(Gram):
         counts = _checks.counts_matrix(label_counts)
         super().__init__(counts.sum(axis=1), counts.shape[1])
         # No inner product exceeds the largest size squared; where float32 holds that exactly, half the memory streams.
-        small = self.num_examples.max(initial=0) ** 2 <= 2**24
+        small = int(self.num_examples.max(initial=0)) <= 2**12
         dtype: type[np.floating[Any]] = np.float32 if small else np.float64
         self._factor = np.ascontiguousarray(counts.T, dtype=dtype)  # classes x clients: rows stream
         self._diagonal: NDArray[np.float64] | None = None

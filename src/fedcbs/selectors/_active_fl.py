@@ -64,7 +64,7 @@ class ActiveFL(RemembersLosses):
         dropped = min(math.floor(self.drop * len(values)), len(values) - by_value)
         order = np.lexsort((view.rng.random(len(values)), values))
         kept = order[dropped:]
-        weights = np.exp(self.sharpness * (values[kept] - values[kept].max()))
+        weights = np.exp(self.sharpness * (values[kept] - values.max()))
         chosen = kept[weighted_without_replacement(weights, by_value, view.rng)]
         rest = np.setdiff1d(np.arange(len(values)), chosen)
         extra = view.rng.choice(rest, view.cohort_size - by_value, replace=False)

@@ -103,7 +103,7 @@ class Selector(abc.ABC, Generic[StateT]):
     learns: ClassVar[frozenset[Need]] = frozenset()
     """What it learns from the answers of the clients that trained."""
     skips_empty: ClassVar[bool] = False
-    """Whether clients without examples are treated as unavailable; needs their sizes."""
+    """Whether clients without examples are treated as unavailable; needs their sizes, or the Gram, which has them."""
     fixed_size: ClassVar[bool] = True
     """Whether a cohort always has `cohort_size` clients; otherwise the docstring says what decides."""
 
@@ -144,7 +144,11 @@ class Selector(abc.ABC, Generic[StateT]):
     @final
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> StateT:
         """Return the state that :meth:`State.to_arrays` saved."""
-        times_selected = _checks.integers(arrays.get("times_selected", ()), "times_selected")
+        if "times_selected" not in arrays:
+            raise InvalidArgumentError(
+                f"arrays holds {sorted(arrays)} but no times_selected, so it is no saved state; save State.to_arrays()"
+            )
+        times_selected = _checks.integers(arrays["times_selected"], "times_selected")
         return type(self.init(len(times_selected))).from_arrays(arrays)
 
     @abc.abstractmethod
@@ -157,7 +161,9 @@ class Selector(abc.ABC, Generic[StateT]):
         return state
 
     def _without_empty(self, round_: Round) -> Round:
-        num_examples = round_.information.num_examples()[round_.available]
+        told = round_.information
+        sizes = told.gram().num_examples if Need.GRAM in self.needs else told.num_examples()
+        num_examples = sizes[round_.available]
         if num_examples.all():
             return round_
         filled = round_.available[num_examples > 0]

@@ -138,6 +138,8 @@ class FedCUCB(Selector[FedCUCBState]):
 
     def _observe(self, state: FedCUCBState, feedback: Feedback) -> FedCUCBState:
         clients = feedback.answered_ids
+        if len(clients) == 0:
+            return state
         shares = self.estimate_shares(feedback.of(Need.CLASS_GRADIENTS, self.name))
         share_sums = state.share_sums.copy()
         if share_sums.shape[1] == 0:

@@ -13,6 +13,9 @@ from fedcbs.selectors._information import Need
 
 __all__ = ["Feedback"]
 
+DIMENSIONS = {"losses": 1, "rms_losses": 1, "durations": 1, "updates": 2, "class_gradients": 2}
+NOT_NEGATIVE = {"rms_losses", "durations", "class_gradients"}
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Feedback:
@@ -62,13 +65,7 @@ class Feedback:
             raise InvalidArgumentError(
                 f"client {both[0]} is in answered and in failed; it can be in one of them only"
             )
-        for name, ndim in (
-            ("losses", 1),
-            ("rms_losses", 1),
-            ("durations", 1),
-            ("updates", 2),
-            ("class_gradients", 2),
-        ):
+        for name, ndim in DIMENSIONS.items():
             self._check(name, ndim)
 
     @property
@@ -82,8 +79,11 @@ class Feedback:
         return np.asarray(self.failed, dtype=np.int64)
 
     def of(self, need: Need, selector: str) -> NDArray[np.float64]:
-        """Return what was learnt about `need`, aligned with :attr:`answered_ids`."""
-        value = getattr(self, need.value.replace("-", "_"))
+        """Return what was learnt about `need`, aligned with :attr:`answered_ids`; nothing where nobody answered."""
+        name = need.value.replace("-", "_")
+        value = getattr(self, name)
+        if value is None and len(self.answered_ids) == 0:
+            return np.zeros((0,) * DIMENSIONS[name])
         if value is None:
             raise InvalidArgumentError(
                 f"feedback has no {need}, which {selector} learns from; pass it after each round"
@@ -95,6 +95,8 @@ class Feedback:
         if given is None:
             return
         array = np.asarray(given)
+        if array.size == 0 and len(self.answered_ids) == 0:
+            array = np.zeros((0,) * ndim)
         if array.dtype.kind != "f":
             array = array.astype(np.float64)
         if array.ndim != ndim or len(array) != len(self.answered_ids):
@@ -108,5 +110,10 @@ class Feedback:
             raise InvalidArgumentError(
                 f"{name}[{row}] (client {self.answered_ids[row]}) is {array[tuple(wrong[0])]}; "
                 "leave clients that diverged to `failed`"
+            )
+        if name in NOT_NEGATIVE and array.size and array.min() < 0:
+            place = tuple(int(i) for i in np.argwhere(array < 0)[0])
+            raise InvalidArgumentError(
+                f"{name}[{place[0]}] (client {self.answered_ids[place[0]]}) is {array[place]}; it cannot be negative"
             )
         object.__setattr__(self, name, array)

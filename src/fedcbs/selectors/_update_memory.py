@@ -59,7 +59,8 @@ class UpdateState(State):
         fresh = clients[rows[clients] < 0]
         rows[fresh] = len(self.updates) + np.arange(len(fresh))
         kept = np.empty((len(self.updates) + len(fresh), updates.shape[1]), dtype=np.float32)
-        kept[: len(self.updates)] = self.updates
+        if len(self.updates):  # before the first answer it has no columns either
+            kept[: len(self.updates)] = self.updates
         kept[rows[clients]] = updates
         return dataclasses.replace(self, rows=rows, updates=kept)
 

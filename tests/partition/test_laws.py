@@ -13,7 +13,7 @@ from fedcbs.partition import IID, ClassesPerClient, DirichletClasswise, Dirichle
 from fedcbs.partition._dirichlet import log_gammas, proportions
 from fedcbs.partition._fedcor import solve_sizes
 from fedcbs.partition._reference import hsu_by_example, iid_by_shuffling, shards_by_sorting
-from laws import SURE, assert_law, assert_same_law, tally
+from tests.laws import SURE, assert_law, assert_same_law, tally
 
 
 @pytest.mark.parametrize("at_once", [3, 2**20], ids=["client-by-client", "all-at-once"])

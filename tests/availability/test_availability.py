@@ -28,7 +28,7 @@ from fedcbs.availability import (
 )
 from fedcbs.availability._markov import _coins
 from fedcbs.errors import InvalidArgumentError, UnknownNameError
-from laws import SURE, assert_law
+from tests.laws import SURE, assert_law
 
 CLIENTS = 24
 COUNTS = np.eye(4, dtype=np.int64)[np.arange(CLIENTS) % 4] * 5
