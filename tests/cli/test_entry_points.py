@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from pathlib import Path
 from typing import Any
 
@@ -156,18 +155,38 @@ def test_a_reader_that_leaves_early_is_no_accident() -> None:
     assert (process.wait(timeout=60), error) == (141, b"")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs signals")
-def test_an_interrupt_ends_the_process_quietly_and_leaves_no_file(tmp_path: Path) -> None:
+def test_on_a_terminal_a_bar_shows_the_progress_and_an_interrupt_ends_it_leaving_no_file(
+    tmp_path: Path,
+) -> None:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
     out = tmp_path / "numbers.json"
     process = subprocess.Popen(
         [sys.executable, "-m", "fedcbs", "balance", "--rounds", "1000000", "--out", str(out)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    time.sleep(2)  # well inside the run, and not while Python starts
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(theirs)
+    shown = b""
+    while b"/4000000" not in shown:  # a counter: the comparison has begun
+        shown += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
-    assert (process.returncode, error) == (130, b"")
+    while rest := _read_terminal(ours):
+        shown += rest
+    os.close(ours)
+    printed, _ = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, b"")
+    assert b"Traceback" not in shown
     assert list(tmp_path.iterdir()) == []
+
+
+def _read_terminal(handle: int) -> bytes:
+    """What is written to a terminal; nothing once its last writer has gone, which Linux tells as an error."""
+    try:
+        return os.read(handle, 4096)
+    except OSError:
+        return b""
 
 
 def test_files_are_written_and_named(tmp_path: Path) -> None:

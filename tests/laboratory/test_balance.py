@@ -167,6 +167,14 @@ def test_the_lowest_qcid_counts_only_cohorts_of_the_size_asked_for() -> None:
     assert alone.summary()["lowest"] == {"qcid_mean": None, "qcid_min": None}
 
 
+def test_a_result_holds_nothing_as_large_as_the_population() -> None:
+    clients = population("dirichlet-hsu:0.1", num_clients=20_000, examples_per_client=50)
+    result = balance(["uniform", "fedcbs-paper"], clients, cohort_size=20, rounds=3, seeds=1)
+    arrays = [*vars(result).values(), *(part for found in result.values() for part in vars(found).values())]
+    assert max(part.size for part in arrays if isinstance(part, np.ndarray)) < 100
+    assert result["uniform"].histogram.sum() == 20_000
+
+
 def test_progress_is_told_after_every_round() -> None:
     told: list[tuple[int, int]] = []
     balance(["uniform"], SMALL, rounds=3, seeds=2, progress=lambda done, total: told.append((done, total)))

@@ -146,7 +146,7 @@ class _Clients:
     """The clients of one seed: what is known of them, who is available when, and how long they take."""
 
     def __init__(self, plan: _Plan, seed: int) -> None:
-        self._seed = seed
+        self.seed = seed
         self.label_counts = plan.population.label_counts(seed)
         self._rule = plan.availability.bind(self.label_counts)
         num_examples = self.label_counts.sum(axis=1)
@@ -160,46 +160,62 @@ class _Clients:
 
     def available(self, round_index: int) -> NDArray[np.int64]:
         """Return who can be picked in a round."""
-        ids = self._rule.available(round_index, num_clients=len(self.filled), seed=self._seed)
+        ids = self._rule.available(round_index, num_clients=len(self.filled), seed=self.seed)
         return ids[self.filled[ids]] if self.has_empty else ids
 
     def measured(self, round_index: int, available: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """Return the seconds that each available client would take in a round, if anyone wants to know."""
         if self._durations is None or self._expected is None:
             return None
-        factors = self._durations.factors(len(available), seed=self._seed, round_index=round_index)
+        factors = self._durations.factors(len(available), seed=self.seed, round_index=round_index)
         seconds: NDArray[np.float64] = self._expected[available] * factors
         return seconds
 
 
 def _run_seed(plan: _Plan, number: int, book: _Book, progress: Progress) -> None:
-    seed = plan.first_seed + number
-    clients = _Clients(plan, seed)
-    states: dict[str, Any] = {name: s.init(plan.population.num_clients) for name, s in plan.selectors.items()}
+    """Run all rounds of a seed and write them down."""
+    clients = _Clients(plan, plan.first_seed + number)
+    states: dict[str, Any] = {
+        name: chosen.init(plan.population.num_clients) for name, chosen in plan.selectors.items()
+    }
     ever_available = np.zeros(plan.population.num_clients, dtype=bool)
     for index in range(plan.rounds):
         available = clients.available(index + 1)
-        size = min(plan.cohort_size, len(available))
         ever_available[available] = True
-        book.available[number, index], book.target_sizes[number, index] = len(available), size
-        if size:
-            round_ = Round(
-                clients.information, cohort_size=size, round_index=index + 1, available=available, seed=seed
-            )
-            measured = clients.measured(index + 1, available)
-            for name, selector in plan.selectors.items():
-                cohort, seconds, states[name] = _run_selector(selector, states[name], round_, measured)
-                book.tallies[name].round((number, index), clients.label_counts[cohort], seconds)
+        _run_round(plan, clients, (number, index), available, states, book)
         progress(number * plan.rounds + index + 1, plan.num_seeds * plan.rounds)
     if not book.target_sizes[number].any():
         raise InvalidArgumentError(
             f"availability={plan.availability!r} lets no client with examples be available in any of {plan.rounds} rounds"
-            f" (seed {seed}); make clients available more often, or run more rounds"
+            f" (seed {clients.seed}); make clients available more often, or run more rounds"
         )
     book.empty_clients[number] = (~clients.filled).sum()
     book.reachable[number] = ever_available[clients.filled].mean()
     for name, state in states.items():
         book.tallies[name].seed(number, state.times_selected[clients.filled])
+
+
+def _run_round(
+    plan: _Plan,
+    clients: _Clients,
+    place: tuple[int, int],
+    available: NDArray[np.int64],
+    states: dict[str, Any],
+    book: _Book,
+) -> None:
+    """Let every selector pick its cohort of one round; `states` are replaced by those after it."""
+    size = min(plan.cohort_size, len(available))
+    book.available[place], book.target_sizes[place] = len(available), size
+    if size == 0:
+        return
+    number = place[1] + 1
+    round_ = Round(
+        clients.information, cohort_size=size, round_index=number, available=available, seed=clients.seed
+    )
+    measured = clients.measured(number, available)
+    for name, selector in plan.selectors.items():
+        cohort, seconds, states[name] = _run_selector(selector, states[name], round_, measured)
+        book.tallies[name].round(place, clients.label_counts[cohort], seconds)
 
 
 def _run_selector(
