@@ -391,8 +391,9 @@ def test_a_trace_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe{}")
     with pytest.raises(InvalidArgumentError, match="is no text"):
         Trace.load(path)
-    with pytest.raises(InvalidArgumentError, match="is no file"):
-        Trace.load(tmp_path)
+    for path in (tmp_path, "a\0b", 3, "x" * 5000):
+        with pytest.raises(InvalidArgumentError, match="is no file"):
+            Trace.load(path)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from fedcbs._checks import counts_matrix, integers
 from fedcbs.errors import InvalidArgumentError
 from fedcbs.partition._partition import Partition
 
-__all__ = ["deal"]
+__all__ = ["check_rng", "deal"]
 
 _SHUFFLED_AT_ONCE = 2**20
 
@@ -36,6 +36,7 @@ def deal(labels: ArrayLike, label_counts: ArrayLike, rng: np.random.Generator) -
     >>> partition.label_counts(labels)
     array([[1, 0], [1, 2]])
     """
+    check_rng(rng)
     counts = counts_matrix(label_counts)
     classes = integers(labels, "labels", maximum=2**31)
     _check_supply(classes, counts)
@@ -54,6 +55,20 @@ def deal(labels: ArrayLike, label_counts: ArrayLike, rng: np.random.Generator) -
         starts += wanted
     _shuffle_within(indices, offsets, rng)
     return Partition(indices, offsets)
+
+
+def check_rng(rng: object) -> None:
+    """Refuse anything but a generator.
+
+    >>> check_rng(0)
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.InvalidArgumentError: rng=0 must be a generator; make one with np.random.default_rng(seed)
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidArgumentError(
+            f"rng={rng!r} must be a generator; make one with np.random.default_rng(seed)"
+        )
 
 
 def _check_supply(classes: NDArray[np.int64], counts: NDArray[np.int64]) -> None:

@@ -17,11 +17,13 @@ from fedcbs.partition._scheme import PartitionScheme
 __all__ = ["DirichletFedCor", "solve_sizes"]
 
 _ATTEMPTS = 10
-_STEPS = 100
+_STEPS = 50
 _CLOSE = 1e-9
 _CLOSE_ENOUGH = 1e-6
 """Where doubles allow no further descent; rounding to whole examples sets the class totals right."""
 _SHORTEST = 1e-10
+_DIVERGED = 1e9
+"""Where no sizes fit, the dual falls for ever and m grows without bound; where some do, m stays far below."""
 
 
 @final
@@ -110,11 +112,15 @@ def solve_sizes(
     # In units of the mean size all quantities are near 1.
     unit = float(totals.sum()) / len(shares)
     goal, low = totals / unit, least / unit
+    if bool((low * shares.sum(axis=0) > goal).any()):
+        return None
     m: NDArray[np.float64] = np.ones(totals.size)
     point = _dual(shares, goal, low, m)
     for _ in range(_STEPS):
         if _off(point, goal) <= _CLOSE:
             break
+        if np.abs(m).max() > _DIVERGED:
+            return None
         advanced = _newton(shares, goal, low, m, point)
         if advanced is None:
             break
@@ -123,7 +129,7 @@ def solve_sizes(
 
 
 class _Point(NamedTuple):
-    """The dual function at some m: its value, its gradient, and the sizes that belong to it."""
+    """The dual function at some m: its value, the sizes that belong to it, and its gradient."""
 
     value: float
     sizes: NDArray[np.float64]

@@ -138,7 +138,8 @@ class Partition:
             arrays["owners"] = self.owners
 
         def write(file: BinaryIO) -> None:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+            # NumPy 1.26 would save an allow_pickle argument as one more array, so there is none.
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # the stub fears for that argument
 
         write_whole(path, write)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedcbs._checks import integer, integers
 from fedcbs.errors import FedCBSError, InvalidArgumentError
-from fedcbs.partition._deal import deal
+from fedcbs.partition._deal import check_rng, deal
 from fedcbs.partition._partition import Partition
 
 __all__ = ["PartitionScheme", "balanced_totals"]
@@ -74,7 +74,7 @@ class PartitionScheme(abc.ABC):
         """
         totals = integers(class_totals, "class_totals")
         clients, _ = self._shape(num_clients, totals.size)
-        _check_rng(rng)
+        check_rng(rng)
         self._check_enough(totals, clients)
         counts = self._draw_counts(totals, clients, rng)
         self._verify(counts, totals, clients)
@@ -205,11 +205,4 @@ def check_drawable(totals: NDArray[np.int64]) -> None:
         raise InvalidArgumentError(
             f"class_totals adds up to {int(totals.sum())}; drawing without replacement is exact below"
             f" {_MOST_DRAWN_FROM} examples, so give fewer"
-        )
-
-
-def _check_rng(rng: object) -> None:
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidArgumentError(
-            f"rng={rng!r} must be a generator; make one with np.random.default_rng(seed)"
         )
