@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
+import numpy as np
 import scipy.stats
 
 Outcome = TypeVar("Outcome", bound=Hashable)
@@ -14,7 +15,7 @@ SURPRISE = 1e-4
 """Draws less likely than this under the law refute it. Seeds are fixed, so a test that passes keeps passing."""
 
 
-def p_value(draws: Iterable[Outcome], law: Mapping[Outcome, float]) -> float:
+def p_value(draws: Iterable[Outcome] | Mapping[Outcome, int], law: Mapping[Outcome, float]) -> float:
     """Probability of draws at least as far from the law; 0 where one of them is impossible under it.
 
     Outcomes expected fewer than 5 times are taken together.
@@ -38,6 +39,28 @@ def p_value(draws: Iterable[Outcome], law: Mapping[Outcome, float]) -> float:
         expected[place] += high
     statistic = sum((o - e) ** 2 / e for o, e in zip(observed, expected, strict=True))
     return float(scipy.stats.chi2.sf(statistic, len(expected) - 1)) if len(expected) > 1 else 1.0
+
+
+def assert_law(draws: Iterable[Outcome] | Mapping[Outcome, int], law: Mapping[Outcome, float]) -> None:
+    """Fail unless the draws (or how often each outcome was drawn) could well have come from the law."""
+    assert p_value(draws, law) > SURPRISE
+
+
+def assert_same_law(first: Counter[Hashable], second: Counter[Hashable]) -> None:
+    """Fail unless two samples could well have come from one law."""
+    outcomes = list(first | second)
+    table = np.array([[sample[outcome] for outcome in outcomes] for sample in (first, second)])
+    rare = table.sum(axis=0) < 20
+    pooled = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
+    pooled = pooled[:, pooled.sum(axis=0) > 0]
+    assert pooled.shape[1] > 2, "the case is too simple to tell laws apart"
+    assert scipy.stats.chi2_contingency(pooled).pvalue > SURPRISE
+
+
+def tally(draw: Callable[[np.random.Generator], np.ndarray], times: int, seed: int) -> Counter[Hashable]:
+    """How often each outcome comes up."""
+    rng = np.random.default_rng(seed)
+    return Counter(draw(rng).tobytes() for _ in range(times))
 
 
 def fits(draws: Iterable[Outcome], law: Mapping[Outcome, float]) -> bool:

@@ -28,7 +28,7 @@ from fedcbs.availability import (
 )
 from fedcbs.availability._markov import _coins
 from fedcbs.errors import InvalidArgumentError, UnknownNameError
-from tests.laws import SURE, assert_law
+from tests.goodness_of_fit import SURPRISE, assert_law
 
 CLIENTS = 24
 COUNTS = np.eye(4, dtype=np.int64)[np.arange(CLIENTS) % 4] * 5
@@ -133,8 +133,8 @@ def test_quotas_are_met_each_round_and_fair_within_a_class() -> None:
         clients = rule.available(index, num_clients=CLIENTS, seed=2)
         assert np.bincount(clients % 4, minlength=4).tolist() == [3, 1, 0, 6]
         times[clients] += 1
-    assert stats.chisquare(times[0::4]).pvalue > SURE
-    assert stats.chisquare(times[1::4]).pvalue > SURE
+    assert stats.chisquare(times[0::4]).pvalue > SURPRISE
+    assert stats.chisquare(times[1::4]).pvalue > SURPRISE
 
 
 def test_a_clients_class_is_its_largest_and_the_empty_have_none() -> None:
@@ -179,13 +179,13 @@ def test_each_client_comes_with_its_own_probability() -> None:
     assert times[0] == 0
     assert times[4] == 2000
     for client in (1, 2, 3):
-        assert stats.binomtest(int(times[client]), 2000, probabilities[client]).pvalue > SURE
+        assert stats.binomtest(int(times[client]), 2000, probabilities[client]).pvalue > SURPRISE
 
 
 def test_beta_probabilities_follow_their_law_and_stay_for_all_rounds() -> None:
     rule = BernoulliBeta(2.0, 3.0)
     probabilities = rule.probabilities(num_clients=3000, seed=5)
-    assert stats.kstest(probabilities, stats.beta(2.0, 3.0).cdf).pvalue > SURE
+    assert stats.kstest(probabilities, stats.beta(2.0, 3.0).cdf).pvalue > SURPRISE
     same = Bernoulli(probabilities)
     for index in (0, 3):
         ours = rule.available(index, num_clients=3000, seed=5)
@@ -259,11 +259,11 @@ def test_markov_is_stationary_and_moves_at_its_rates(index: int) -> None:
         np.isin(np.arange(clients), rule.available(r, num_clients=clients, seed=8))
         for r in (index, index + 1)
     )
-    assert stats.binomtest(int(before.sum()), clients, 0.4).pvalue > SURE
+    assert stats.binomtest(int(before.sum()), clients, 0.4).pvalue > SURPRISE
     came = int((after & ~before).sum())
     gone = int((before & ~after).sum())
-    assert stats.binomtest(came, int((~before).sum()), 0.2).pvalue > SURE
-    assert stats.binomtest(gone, int(before.sum()), 0.3).pvalue > SURE
+    assert stats.binomtest(came, int((~before).sum()), 0.2).pvalue > SURPRISE
+    assert stats.binomtest(gone, int(before.sum()), 0.3).pvalue > SURPRISE
 
 
 def test_a_far_round_of_a_markov_rule_needs_no_replay() -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 
-import pytest
-
 from fedcbs.laboratory import BalanceResult, balance, population
 
 SETTINGS = {

@@ -13,7 +13,7 @@ from fedcbs.partition import IID, ClassesPerClient, DirichletClasswise, Dirichle
 from fedcbs.partition._dirichlet import log_gammas, proportions
 from fedcbs.partition._fedcor import solve_sizes
 from fedcbs.partition._reference import hsu_by_example, iid_by_shuffling, shards_by_sorting
-from tests.laws import SURE, assert_law, assert_same_law, tally
+from tests.goodness_of_fit import SURPRISE, assert_law, assert_same_law, tally
 
 
 @pytest.mark.parametrize("at_once", [3, 2**20], ids=["client-by-client", "all-at-once"])
@@ -59,21 +59,21 @@ def test_hsu_with_a_tiny_alpha_gives_every_client_one_class() -> None:
         [10_000] * 10, 300, np.random.default_rng(0)
     )
     assert ((counts > 0).sum(axis=1) == 1).all()
-    assert stats.chisquare((counts > 0).sum(axis=0)).pvalue > SURE
+    assert stats.chisquare((counts > 0).sum(axis=0)).pvalue > SURPRISE
 
 
 def test_hsu_with_a_huge_alpha_is_even() -> None:
     counts = DirichletHsu(1e9, examples_per_client=400).draw_counts(
         [90_000] * 4, 300, np.random.default_rng(0)
     )
-    assert stats.chisquare(counts.ravel()).pvalue > SURE
+    assert stats.chisquare(counts.ravel()).pvalue > SURPRISE
 
 
 @pytest.mark.parametrize("concentration", [1e-2, 0.1, 1.0, 30.0])
 def test_log_gammas_are_logarithms_of_gamma_draws(concentration: float) -> None:
     logs = log_gammas(np.array([concentration]), (4000,), np.random.default_rng(4))
     law = stats.loggamma(concentration)
-    assert stats.kstest(logs, law.cdf).pvalue > SURE
+    assert stats.kstest(logs, law.cdf).pvalue > SURPRISE
 
 
 @pytest.mark.parametrize("concentration", [1e-101, 1e-3, 1e100])

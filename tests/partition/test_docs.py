@@ -14,7 +14,7 @@ import pytest
 from fedcbs.availability import Trace, list_availabilities
 from fedcbs.partition import list_partitions
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "partitions.md").read_text(encoding="utf-8")
 
 
