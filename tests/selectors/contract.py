@@ -40,7 +40,7 @@ SelectorType = type[Selector[Any]]
 Check = Callable[[SelectorType], None]
 
 SOME_COUNTS = [[9, 0, 1], [0, 7, 0], [3, 3, 3], [0, 1, 12], [5, 0, 0], [0, 4, 4], [2, 2, 1], [0, 0, 8]]
-EXAMPLES = 15
+EXAMPLES = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -339,13 +339,6 @@ def it_says_that_it_needs_training_where_there_are_only_labels(kind: SelectorTyp
             selector.select(selector.init(8), round_)
     else:
         assert len(selector.select(selector.init(8), round_).cohort) > 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Distorted:
-    """What is wrong with the answers of a federation."""
-
-    change: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def answers_that_are_not_finite_or_not_complete_are_refused(kind: SelectorType) -> None:

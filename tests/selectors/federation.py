@@ -50,6 +50,7 @@ class ToyFederation(Information):
         ]
         self._durations = rng.uniform(0.5, 5.0, size=(len(self._counts), 2))
         self._kept: dict[int, Examples] = {}
+        self._updated: dict[int, Array] = {}
         self.model: Array = np.zeros((num_classes, DIMENSION + 1))
 
     @property
@@ -117,7 +118,7 @@ class ToyFederation(Information):
     def with_model(self, model: Array) -> ToyFederation:
         """Return the same clients with another global model."""
         other = copy.copy(self)
-        other.model = model
+        other.model, other._updated = model, {}
         return other
 
     def _data(self, client: int) -> Examples:
@@ -147,10 +148,12 @@ class ToyFederation(Information):
         return float(np.sqrt(data.weights @ self._losses_of(data) ** 2))
 
     def _update(self, client: int) -> Array:
-        data, model = self._data(client), self.model.copy()
-        for _ in range(LOCAL_STEPS):
-            model -= LEARNING_RATE * _gradient(model, data)
-        return model - self.model
+        if client not in self._updated:
+            data, model = self._data(client), self.model.copy()
+            for _ in range(LOCAL_STEPS):
+                model -= LEARNING_RATE * _gradient(model, data)
+            self._updated[client] = model - self.model
+        return self._updated[client]
 
     def _class_gradients(self, client: int) -> Array:
         model = self.model + self._update(client)

@@ -95,7 +95,7 @@ class Feedback:
         if given is None:
             return
         array = np.asarray(given)
-        if array.size == 0 and len(self.answered_ids) == 0:
+        if array.size == 0 and array.ndim != ndim and len(self.answered_ids) == 0:
             array = np.zeros((0,) * ndim)
         if array.dtype.kind != "f":
             array = array.astype(np.float64)
