@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,12 @@ types: $(READY) ## strict static types
 
 imports: $(READY) ## imports go one way
 	$(BIN)/lint-imports
+
+bench: $(READY) ## speed of selection beside its yardsticks; rewrites benchmarks/results/selection.*
+	$(BIN)/python benchmarks/selection.py --json benchmarks/results/selection.json
+
+bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmarks/results/balance.* (minutes)
+	$(BIN)/python benchmarks/balance.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

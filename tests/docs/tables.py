@@ -1,0 +1,74 @@
+"""The README's tables, made from committed results; ``python -m tests.docs.tables`` writes them into it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+SETTINGS = {
+    "dirichlet-0.1": "Dirichlet 0.1",
+    "dirichlet-0.2": "Dirichlet 0.2",
+    "dirichlet-0.5": "Dirichlet 0.5",
+    "case1-5to1": "Case 1, 5:1",
+    "case2-3to1": "Case 2, 3:1",
+    "case2-5to1": "Case 2, 5:1",
+}
+COLUMNS = {
+    "everyone": "everyone",
+    "uniform": "uniform",
+    "astraea": "astraea",
+    "fedcbs-paper": "fedcbs-paper",
+    "fedcbs-sharp:slope=3": "fedcbs-sharp",
+    "fedcbs-exact:sweeps=3": "fedcbs-exact",
+}
+PAPER = {  # mean QCID in units of 1e-2, from the paper's tables: everyone, uniform, Fed-CBS
+    "dirichlet-0.1": (1.01, 8.20, 0.62),
+    "dirichlet-0.2": (0.93, 7.54, 0.51),
+    "dirichlet-0.5": (0.72, 5.87, 0.36),
+    "case1-5to1": (6.17, 12.36, 2.41),
+    "case2-3to1": (2.50, 9.91, 0.001),
+    "case2-5to1": (4.44, 11.70, 0.002),
+}
+
+
+def qcid_table(results: dict[str, Any]) -> str:
+    lines = [f"| setting | {' | '.join(COLUMNS.values())} |", "|---" * (len(COLUMNS) + 1) + "|"]
+    for setting, title in SETTINGS.items():
+        paper = dict(zip(("everyone", "uniform", "fedcbs-paper"), PAPER[setting], strict=True))
+        cells = []
+        for column in COLUMNS:
+            cell = f"{results['settings'][setting][column]['qcid_mean']:.3g}"
+            cells.append(f"{cell} ({paper[column]:g})" if column in paper else cell)
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def speed_table(results: dict[str, Any]) -> str:
+    names = ["uniform", "astraea", "fedcbs-paper", "fedcbs-exact"]
+    lines = [f"| available, picked | {' | '.join(names)} | peak memory |", "|---" * (len(names) + 2) + "|"]
+    for case in results["cases"]:
+        cells = [f"{case['selectors'][name]['seconds'] * 1e3:,.3g} ms" for name in names]
+        lines.append(
+            f"| {case['available']:,}, {case['cohort_size']} | {' | '.join(cells)} | {case['peak_megabytes']:.0f} MB |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    root = Path(__file__).resolve().parents[2]
+    text = (root / "README.md").read_text(encoding="utf-8")
+    for name, table, file in (("qcid", qcid_table, "balance.json"), ("speed", speed_table, "selection.json")):
+        made = table(json.loads((root / "benchmarks" / "results" / file).read_text(encoding="utf-8")))
+        text = re.sub(
+            rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)",
+            lambda match, made=made: f"{match[1]}{made}\n{match[2]}",
+            text,
+            flags=re.DOTALL,
+        )
+    (root / "README.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
