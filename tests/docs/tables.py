@@ -49,11 +49,15 @@ def speed_table(results: dict[str, Any]) -> str:
     names = ["uniform", "astraea", "fedcbs-paper", "fedcbs-exact"]
     lines = [f"| available, picked | {' | '.join(names)} | peak memory |", "|---" * (len(names) + 2) + "|"]
     for case in results["cases"]:
-        cells = [f"{case['selectors'][name]['seconds'] * 1e3:,.3g} ms" for name in names]
+        cells = [duration(case["selectors"][name]["seconds"]) for name in names]
         lines.append(
             f"| {case['available']:,}, {case['cohort_size']} | {' | '.join(cells)} | {case['peak_megabytes']:.0f} MB |"
         )
     return "\n".join(lines)
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2g} ms"
 
 
 def main() -> None:
