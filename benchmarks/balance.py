@@ -39,7 +39,8 @@ SHARP_EXPLORING = ("fedcbs-sharp:slope=3:exploration=0", "fedcbs-sharp:slope=3:e
 EXACT = tuple(f"fedcbs-exact:sweeps={sweeps}" for sweeps in SWEEPS)
 EXACT_EXPLORING = tuple(f"fedcbs-exact:exploration={share}" for share in (0, 0.1, 0.2, 0.5))
 ALL = (*BASELINES, *PAPER, *SHARP, *SHARP_EXPLORING, *EXACT, *EXACT_EXPLORING)
-FEW = ("everyone", "uniform", "astraea", "fedcbs-paper", *SHARP, "fedcbs-exact:sweeps=3")
+EXPONENTS = tuple(f"fedcbs-exact:exponent={exponent}" for exponent in (60, 100, 300, 1000))
+FEW = ("everyone", "uniform", "astraea", "fedcbs-paper", *SHARP, "fedcbs-exact:sweeps=3", *EXPONENTS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +190,11 @@ def report(found: Numbers, spread: Numbers) -> str:
         "## Sweeps of `fedcbs-exact`",
         "Gibbs sweeps after the sequential start. Each cell: QCID / coverage.",
         _sweep(found, EXACT, wide),
+        "## Exponent of `fedcbs-exact` with many classes",
+        "The paper's law has the cohort size as its exponent. With 62 classes and 30 clients no cohort is close to balanced,"
+        " and so low a power leaves the law close to uniform over the many cohorts; a larger one does not."
+        " Each cell: QCID / coverage.",
+        _sweep(found, ("fedcbs-exact:sweeps=3", *EXPONENTS), [name for name in found if name == "large"]),
         "## Exploration",
         "Each cell: QCID / coverage.",
         _sweep(found, (*PAPER, *SHARP_EXPLORING, *EXACT_EXPLORING), wide),
