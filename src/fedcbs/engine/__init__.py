@@ -1,0 +1,12 @@
+"""Training of a whole cohort at once: a compiled path, a generic one, and the plain loop as the reference."""
+
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    from fedcbs.errors import MissingExtraError
+
+    raise MissingExtraError("torch", extra="train", purpose="training") from error
+
+from fedcbs.engine._work import LocalRule, Plan, Trained, Weights
+
+__all__ = ["LocalRule", "Plan", "Trained", "Weights"]
