@@ -9,6 +9,8 @@
     │   ├── UndeclaredNeedError   it did not declare the need
     │   └── NeedsTrainingError    the source has labels only, no model that is being trained
     ├── BrokenSelectorError       (also RuntimeError) a selector returned what no cohort can be
+    ├── DivergedError             (also ArithmeticError)  training left the finite numbers
+    ├── RunError                  (also RuntimeError) a run directory is busy, damaged, or out of space
     └── MissingExtraError         (also ImportError)  an optional dependency is not installed
 
 Catch :class:`FedCBSError` to catch all of them; the standard base beside each keeps ``except ValueError`` working.
@@ -21,11 +23,13 @@ from collections.abc import Iterable
 
 __all__ = [
     "BrokenSelectorError",
+    "DivergedError",
     "FedCBSError",
     "InformationError",
     "InvalidArgumentError",
     "MissingExtraError",
     "NeedsTrainingError",
+    "RunError",
     "UndeclaredNeedError",
     "UnknownNameError",
 ]
@@ -69,6 +73,14 @@ class NeedsTrainingError(InformationError):
 
 class BrokenSelectorError(FedCBSError, RuntimeError):
     """A selector returned something that cannot be a cohort of this round."""
+
+
+class DivergedError(FedCBSError, ArithmeticError):
+    """Training left the finite numbers: a loss or a weight is infinite or not a number."""
+
+
+class RunError(FedCBSError, RuntimeError):
+    """A run directory is in use, damaged, or cannot be written to."""
 
 
 class MissingExtraError(FedCBSError, ImportError):
