@@ -20,7 +20,14 @@ from fedcbs.algorithms._ratio_loss import RatioLoss
 from fedcbs.algorithms._scaffold import Scaffold
 from fedcbs.errors import InvalidArgumentError, UnknownNameError
 
-__all__ = ["local_methods", "parse_algorithm", "parse_local", "parse_server", "server_rules", "split_algorithm"]
+__all__ = [
+    "local_methods",
+    "parse_algorithm",
+    "parse_local",
+    "parse_server",
+    "server_rules",
+    "split_algorithm",
+]
 
 LOCAL: tuple[type[LocalMethod], ...] = (Plain, FedProx, Scaffold, FedMax, RatioLoss)
 SERVER: tuple[type[ServerRule], ...] = (FedAvg, FedNova, FedAvgM, FedAdam, FedYogi, FedAdagrad)
