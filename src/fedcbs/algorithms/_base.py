@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -38,8 +38,8 @@ class LocalState:
         """Return the state as named arrays."""
         return {}
 
-    def settle(self, saved: LocalState | None) -> None:
-        """Let go of what neither this state nor the one `saved` last refers to."""
+    def settle(self, saved: Sequence[LocalState]) -> None:
+        """Let go of what neither this state nor those `saved` refer to; other states are void from then on."""
 
 
 class Follower:

@@ -18,7 +18,7 @@ round reads, so lower precision changes training a little, but the same in every
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast, final
 
@@ -63,11 +63,11 @@ class ScaffoldState(LocalState):
             arrays["vectors"] = self.rows.get(self.table[self.table >= 0]).numpy()
         return arrays
 
-    def settle(self, saved: LocalState | None) -> None:
-        """Let go of what neither this state nor the one `saved` last refers to."""
+    def settle(self, saved: Sequence[LocalState]) -> None:
+        """Let go of what neither this state nor those `saved` refer to; other states are void from then on."""
         tables = [self.table]
-        if isinstance(saved, ScaffoldState) and isinstance(self.rows, DiskRows):
-            tables.append(saved.table)
+        if isinstance(self.rows, DiskRows):  # what was in memory, a checkpoint holds itself
+            tables += [state.table for state in saved if isinstance(state, ScaffoldState)]
         self.rows.keep_only(tables)
 
 
