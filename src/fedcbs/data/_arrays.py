@@ -39,7 +39,7 @@ def from_arrays(
     class_names: Sequence[str] = (),
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
-    test: float = FRACTION,
+    held_out: float = FRACTION,
     channels: Channels = "auto",
 ) -> Dataset:
     """Make a dataset of arrays.
@@ -61,7 +61,7 @@ def from_arrays(
         What the classes are called.
     mean, std
         Normalisation, one number a channel; computed from the train part when left out.
-    test
+    held_out
         Share of the examples to hold out where no test part is given.
     channels
         Where the channel of an example of three axes is. ``auto`` takes the last axis of length 1, 3 or 4 if the
@@ -84,7 +84,7 @@ def from_arrays(
     elif test_owners is not None:
         raise InvalidArgumentError("test_owners is given without test_features; leave it out")
     if held is None:
-        train, held = hold_out(train, test)
+        train, held = hold_out(train, held_out)
     return assemble(name, train, held, num_classes, class_names, mean, std)
 
 
@@ -127,7 +127,7 @@ def assemble(
     return Dataset(name, train, test, classes, means, stds, tuple(map(str, class_names)))
 
 
-def load_npz(path: str, name: str, test: float = FRACTION) -> Dataset:
+def load_npz(path: str, name: str, held_out: float = FRACTION) -> Dataset:
     """Load the arrays of an ``.npz`` file, by the names that are customary for them."""
     file = existing_file(path, "dataset")
     try:
@@ -152,7 +152,7 @@ def load_npz(path: str, name: str, test: float = FRACTION) -> Dataset:
         test_owners=arrays.get("test_owners"),
         class_names=arrays["class_names"].tolist() if "class_names" in arrays else (),
         name=name,
-        test=test,
+        held_out=held_out,
     )
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import string
 from dataclasses import dataclass, field
 
 from fedcbs.data._cifar import CifarBinary, CifarPython
+from fedcbs.data._columns import Wanted
+from fedcbs.data._hub import Hub
+from fedcbs.data._images import ImageForm
 from fedcbs.data._layout import Layout
+from fedcbs.data._leaf import LeafLayout
 from fedcbs.data._mnist import IdxLayout
+from fedcbs.data._tables import TableLayout
 
 __all__ = ["KNOWN", "Known"]
 
@@ -31,6 +37,12 @@ class Known:
         Published normalisation; computed from the train part where None.
     class_names
         What the classes are called, where the files do not say.
+    hub
+        Where the hub has it.
+    digests
+        What the train and the test part must come to, however they were stored; see :func:`fedcbs.data._digest.digest`.
+    held_out
+        Share to hold out for testing where the files have no test part.
     options
         Other forms of it, by option and value.
     """
@@ -43,6 +55,9 @@ class Known:
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     class_names: tuple[str, ...] = ()
+    hub: Hub | None = None
+    digests: tuple[str, str] | None = None
+    held_out: float | None = None
     options: dict[tuple[str, str], Known] = field(default_factory=dict)
 
 
@@ -102,14 +117,27 @@ def _cifar10() -> Known:
         "cifar10",
         "60,000 colour images of 10 kinds of things, 3 x 32 x 32",
         10,
-        ("cifar-10-batches-bin", "cifar-10-batches-py", "cifar10", "CIFAR10", "cifar-10"),
+        ("cifar10", "cifar-10-batches-bin", "cifar-10-batches-py", "CIFAR10", "cifar-10"),
         (
             CifarBinary(tuple(f"{name}.bin" for name in _BATCHES), ("test_batch.bin",), 10, md5=_CIFAR10_MD5),
             CifarPython(_BATCHES, ("test_batch",), 10, md5=_CIFAR10_MD5),
+            TableLayout(Wanted("img", "label"), ImageForm("RGB"), places=("plain_text", ".")),
         ),
         (0.4914, 0.4822, 0.4465),
         (0.2470, 0.2435, 0.2616),
         _CIFAR10_NAMES,
+        Hub(
+            "uoft-cs/cifar10",
+            "0b2714987fa478483af9968de7c934580d0bb9a2",
+            {
+                "plain_text/train-00000-of-00001.parquet": "8428b53a88a11ac374111006708df51469e315a22ac6d66470afd9c78d2ae883",
+                "plain_text/test-00000-of-00001.parquet": "841389e6f2d64f28bf17310e430aebac20ec3ba611a3c5e231dc93c645ce84de",
+            },
+        ),
+        (
+            "6b6f8381d5e22cceb4111721dc1e618ca4d7a404d5687895f9a50d4f979bd212",
+            "82126a25dc838811a70208e55fa6304b0596d89b19fc1930ee0317cf354b1c45",
+        ),
     )
 
 
@@ -118,7 +146,7 @@ def _cifar100(kind: str, num_classes: int, options: dict[tuple[str, str], Known]
         "cifar100",
         "60,000 colour images of 100 kinds of things, 3 x 32 x 32; 20 groups of them with labels=coarse",
         num_classes,
-        ("cifar-100-binary", "cifar-100-python", "cifar100", "CIFAR100", "cifar-100"),
+        ("cifar100", "cifar-100-binary", "cifar-100-python", "CIFAR100", "cifar-100"),
         (
             CifarBinary(
                 ("train.bin",), ("test.bin",), num_classes, (f"{kind}_label_names.txt",),
@@ -128,9 +156,18 @@ def _cifar100(kind: str, num_classes: int, options: dict[tuple[str, str], Known]
                 ("train",), ("test",), num_classes, ("meta",), _CIFAR100_MD5,
                 labels=f"{kind}_labels", names_key=f"{kind}_label_names",
             ),
+            TableLayout(Wanted("img", f"{kind}_label"), ImageForm("RGB"), places=("cifar100", ".")),
         ),
         (0.5071, 0.4865, 0.4409),
         (0.2673, 0.2564, 0.2762),
+        hub=Hub(
+            "uoft-cs/cifar100",
+            "aadb3af77e9048adbea6b47c21a81e47dd092ae5",
+            {
+                "cifar100/train-00000-of-00001.parquet": "694865d6b990e234804f01268586c41e88bcbbb75e20858432c05ad4081aca23",
+                "cifar100/test-00000-of-00001.parquet": "98776c529bb146a9c791229df74a5cf076be9b43d82dbbd334b6a7788d73dc68",
+            },
+        ),
         options=options or {},
     )  # fmt: skip
 
@@ -143,26 +180,62 @@ KNOWN = {
             "70,000 handwritten digits, 1 x 28 x 28",
             10,
             ("mnist", "MNIST"),
-            (IdxLayout(_MNIST_SHA256),),
+            (
+                IdxLayout(_MNIST_SHA256),
+                TableLayout(Wanted("image", "label"), ImageForm("L"), places=("mnist", ".")),
+            ),
             (0.1307,),
             (0.3081,),
             tuple("0123456789"),
+            Hub(
+                "ylecun/mnist",
+                "77f3279092a1c1579b2250db8eafed0ad422088c",
+                {
+                    "mnist/train-00000-of-00001.parquet": "f2c01285a9f89399335b00ee4e8d499dc4e46db5e39c74903ce5618d895eb3bf",
+                    "mnist/test-00000-of-00001.parquet": "d49fcf556ce25b002b302e318ce4a11098bbfe5d4499c3f35d7c72297c52374b",
+                },
+            ),
+            (
+                "722cc6b62346d34f98e429033eb9bc74b0aa71b4cd53ae39517b0c7585e202b6",
+                "72d9846d678346f07bc4aef3bc7d458450b05f19f2356ee7100cea74f4bf7ad4",
+            ),
         ),
         Known(
             "fashion-mnist",
             "70,000 images of 10 kinds of clothing, 1 x 28 x 28",
             10,
             ("fashion-mnist", "FashionMNIST", "fashion_mnist", "fashion"),
-            (IdxLayout(_FASHION_SHA256),),
+            (
+                IdxLayout(_FASHION_SHA256),
+                TableLayout(Wanted("image", "label"), ImageForm("L"), places=("fashion_mnist", ".")),
+            ),
             (0.2860,),
             (0.3530,),
             _FASHION,
+            Hub("zalando-datasets/fashion_mnist", "531be5e2ccc9dba0c201ad3ae567a4f3d16ecdd2"),
+            (
+                "e8d9ef27024b57b08490098a9dab0ca75efc0c177759f3d4e20b503360d42778",
+                "3028651fe4e445623bad270836e03c7f78cbf6d4e7a825790beffe2fb50256eb",
+            ),
         ),
         _cifar10(),
         _cifar100(
             "fine",
             100,
             {("labels", "fine"): _cifar100("fine", 100), ("labels", "coarse"): _cifar100("coarse", 20)},
+        ),
+        Known(
+            "femnist",
+            "800,000 handwritten digits and letters of 3,500 writers, 62 classes, 1 x 28 x 28; writers are owners",
+            62,
+            ("femnist", "FEMNIST"),
+            (
+                LeafLayout(),
+                TableLayout(Wanted("image", "character", "writer_id"), ImageForm("L"), places=("data", ".")),
+            ),
+            class_names=tuple("0123456789" + string.ascii_uppercase + string.ascii_lowercase),
+            hub=Hub("flwrlabs/femnist", "5c617740df553a6d3e666035d29fb5d85e1c59a2"),
+            held_out=0.1,
         ),
     )
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from fedcbs.data._dataset import Examples
 
@@ -51,6 +52,9 @@ class Parts:
 
 class Layout(abc.ABC):
     """One way in which a dataset lies on disk."""
+
+    slow: ClassVar[bool] = False
+    """Whether decoding takes so long that the result is worth keeping."""
 
     @property
     @abc.abstractmethod

@@ -120,12 +120,10 @@ class Engine(abc.ABC):
                 raise InvalidArgumentError(
                     f"examples[{label}] is empty; the auxiliary set needs examples of each class"
                 )
-        result = np.empty((len(parameters), len(groups)))
-        for row, (own, own_buffers) in enumerate(zip(parameters, buffers, strict=True)):
-            weights = Weights(own, own_buffers)
-            self._check_weights(weights)
-            result[row] = [self._squared_gradient(weights, group) for group in groups]
-        return result
+        if not len(parameters) or not groups:
+            return np.empty((len(parameters), len(groups)))
+        self._check_weights(Weights(parameters[0], buffers[0]))
+        return self._squared_gradients(parameters, buffers, groups)
 
     @final
     def state_dict(self, weights: Weights) -> dict[str, torch.Tensor]:
@@ -149,8 +147,10 @@ class Engine(abc.ABC):
         """Loss and predicted class of each example."""
 
     @abc.abstractmethod
-    def _squared_gradient(self, weights: Weights, indices: NDArray[np.int64]) -> float:
-        """Sum over parameter tensors of the mean squared gradient of the mean loss over training examples."""
+    def _squared_gradients(
+        self, parameters: torch.Tensor, buffers: torch.Tensor, groups: Sequence[NDArray[np.int64]]
+    ) -> NDArray[np.float64]:
+        """The values of `class_gradients`, for at least one model and one group."""
 
     def _examples(self, part: Part) -> Examples:
         if part not in ("train", "test"):

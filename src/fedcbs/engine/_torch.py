@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -54,11 +54,19 @@ class TorchEngine(Engine):
                 predictions[own] = logits.argmax(dim=1).cpu().numpy()
         return losses, predictions
 
-    def _squared_gradient(self, weights: Weights, indices: NDArray[np.int64]) -> float:
-        self._layout.load(self._worker, weights.parameters, weights.buffers)
+    def _squared_gradients(
+        self, parameters: torch.Tensor, buffers: torch.Tensor, groups: Sequence[NDArray[np.int64]]
+    ) -> NDArray[np.float64]:
+        result = np.empty((len(parameters), len(groups)))
         self._worker.eval()
-        parameters = list(self._worker.parameters())
-        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        for row, (own, own_buffers) in enumerate(zip(parameters, buffers, strict=True)):
+            self._layout.load(self._worker, own, own_buffers)
+            result[row] = [self._squared_gradient(group) for group in groups]
+        return result
+
+    def _squared_gradient(self, indices: NDArray[np.int64]) -> float:
+        """Of the mean loss over training examples, for the weights that are loaded."""
+        trained = [parameter for parameter in self._worker.parameters() if parameter.requires_grad]
         sums = [torch.zeros_like(parameter) for parameter in trained]
         for start in range(0, len(indices), self.block):
             features, labels = self._batch("train", indices[start : start + self.block])
