@@ -103,7 +103,7 @@ def _add_describe(inner: Subparsers) -> None:
         metavar="Q",
         help="examples of each, or their mean (default: all)",
     )
-    group.add_argument("--min-examples", type=at_least(1), metavar="Q", help="size of the smallest client")
+    group.add_argument("--min-examples", type=at_least(0), metavar="Q", help="size of the smallest client")
     group.add_argument(
         "--seed", type=at_least(0), default=0, metavar="S", help="the seed (default: %(default)s)"
     )

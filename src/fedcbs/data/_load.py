@@ -92,7 +92,7 @@ def load_dataset(
     if is_importable(kind):
         request.spec.check_options("test")
         return user_dataset(kind, request.value, request.spec.text, data_dir, _held_out(request.spec))
-    raise UnknownNameError("dataset", kind, _forms())
+    raise UnknownNameError("dataset", kind, [*_NAMED, *KINDS, "MODULE:NAME"])
 
 
 def known_datasets() -> dict[str, str]:
