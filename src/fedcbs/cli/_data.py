@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedcbs.cli._commands import Subparsers
@@ -122,15 +123,14 @@ def _add_data_dir(parser: Parser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from fedcbs.data import find_dataset, known_datasets
-    from fedcbs.data._known import KNOWN
+    from fedcbs.data import find_dataset, known_datasets, published_datasets
 
+    published = published_datasets()
     rows: dict[str, dict[str, Any]] = {}
     for name, summary in known_datasets().items():
         rows[name] = {"summary": summary, "examples": None, "bytes": None, "found": None}
-        if name in KNOWN:
+        if known := published.get(name):
             found = find_dataset(name, data_dir=args.data_dir)
-            known = KNOWN[name]
             rows[name] |= {
                 "examples": known.num_examples,
                 "bytes": known.num_bytes,
@@ -155,10 +155,24 @@ def _get(args: argparse.Namespace) -> int:
     if args.name == "digits":
         note("digits come with scikit-learn; there is nothing to get")
         return 0
-    folder = get_dataset(args.name, data_dir=args.data_dir, note=note)
+    folder = _found(args.name, args.data_dir)
+    if folder is None:
+        folder = get_dataset(args.name, data_dir=args.data_dir, note=note)
+        note("decoding")
     dataset = load_dataset(args.name, data_dir=args.data_dir)
     note(f"{args.name}: {len(dataset.train):,} + {len(dataset.test):,} examples in {folder}")
     return 0
+
+
+def _found(name: str, data_dir: str | None) -> Path | None:
+    """Where a published dataset is already, if that is where it should go."""
+    from fedcbs.data import find_dataset, published_datasets
+
+    wanted = None if data_dir is None else Path(data_dir).expanduser()
+    if name not in published_datasets() or (wanted is not None and not wanted.is_dir()):
+        return None
+    found = find_dataset(name, data_dir=wanted)
+    return found if wanted is None or (found is not None and found.is_relative_to(wanted)) else None
 
 
 def _describe(args: argparse.Namespace) -> int:

@@ -7,13 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fedcbs.data._hub import Hub, download
-from fedcbs.data._known import KNOWN
+from fedcbs.data._known import KNOWN, Known
 from fedcbs.data._load import HUB_OPTIONS, known_datasets
 from fedcbs.data._search import find_known
 from fedcbs.data._spec import DatasetSpec, parse_spec
 from fedcbs.errors import FedCBSError, InvalidArgumentError, MissingDataError, UnknownNameError
 
-__all__ = ["find_dataset", "get_dataset"]
+__all__ = ["find_dataset", "get_dataset", "published_datasets"]
+
+
+def published_datasets() -> dict[str, Known]:
+    """Return what is known of each published dataset: its sizes, its classes, and where the hub has it.
+
+    >>> published_datasets()["mnist"].num_examples
+    70000
+    """
+    return dict(KNOWN)
 
 
 def find_dataset(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
