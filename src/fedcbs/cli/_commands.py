@@ -24,6 +24,7 @@ COMMANDS = (
     "_balance",
     "_selectors",
     "_partition",
+    "_data",
 )
 
 

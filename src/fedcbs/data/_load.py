@@ -92,16 +92,16 @@ def load_dataset(
     if is_importable(kind):
         request.spec.check_options("test")
         return user_dataset(kind, request.value, request.spec.text, data_dir, _held_out(request.spec))
-    raise UnknownNameError("dataset", kind, _forms())
+    raise UnknownNameError("dataset", kind, [*_NAMED, *KINDS, "MODULE:NAME"])
 
 
 def known_datasets() -> dict[str, str]:
     """Return each spelling that :func:`load_dataset` knows, with one line of description.
 
     >>> known_datasets()["digits"]
-    '1,797 handwritten digits, 1 x 8 x 8; comes with scikit-learn'
+    'small handwritten digits; they come with scikit-learn'
     """
-    named = {"digits": "1,797 handwritten digits, 1 x 8 x 8; comes with scikit-learn"}
+    named = {"digits": "small handwritten digits; they come with scikit-learn"}
     named.update((name, known.summary) for name, known in KNOWN.items())
     kinds = {kind.form: kind.summary for kind in KINDS.values()}
     return {**named, **kinds, "MODULE:NAME": "your own: a function that returns torch datasets, or a Dataset"}

@@ -64,8 +64,10 @@ def find_hub(layout: Layout, hub: Hub, data_dir: str | os.PathLike[str] | None =
 
 def find_folder(path: str, data_dir: str | os.PathLike[str] | None) -> Path | None:
     """Return a folder of this name, from here or in one of the folders to look in."""
-    candidates = [Path(path).expanduser(), *(root / path for root in roots(data_dir))]
-    return next((folder for folder in candidates if folder.is_dir()), None)
+    here = Path(path).expanduser()
+    if here.is_dir():
+        return here
+    return next((root / path for root in roots(data_dir) if (root / path).is_dir()), None)
 
 
 def complete(layout: Layout, folder: Path) -> Files:
