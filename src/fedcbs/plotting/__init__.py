@@ -1,11 +1,8 @@
 """Figures of results; needs the extra ``plot``. Nothing here touches the state of pyplot."""
 
 from fedcbs.plotting._balance import figure_of_balance, plot_balance
-<<<<<<< .merge_file_JnQH4R
-from fedcbs.plotting._run import figure_of_runs, plot_runs
-=======
 from fedcbs.plotting._label_counts import figure_of_label_counts, plot_label_counts
->>>>>>> .merge_file_tqupIV
+from fedcbs.plotting._run import figure_of_runs, plot_runs
 from fedcbs.plotting._save import SUFFIXES, check_figure_path, save_figure
 from fedcbs.plotting._style import colours_of
 
@@ -14,14 +11,10 @@ __all__ = [
     "check_figure_path",
     "colours_of",
     "figure_of_balance",
-<<<<<<< .merge_file_JnQH4R
+    "figure_of_label_counts",
     "figure_of_runs",
     "plot_balance",
-    "plot_runs",
-=======
-    "figure_of_label_counts",
-    "plot_balance",
     "plot_label_counts",
->>>>>>> .merge_file_tqupIV
+    "plot_runs",
     "save_figure",
 ]
