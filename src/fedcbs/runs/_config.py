@@ -240,7 +240,7 @@ class RunSection:
     seed
         Fixes everything random.
     checkpoint_every
-        Rounds between checkpoints. By default as often as takes a fiftieth of the time.
+        Rounds between checkpoints. By default as often as takes a hundredth of the time.
     stop_at
         Accuracy at which the run ends early; 0 for none.
     """
