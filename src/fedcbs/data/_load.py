@@ -14,7 +14,7 @@ from fedcbs.data._dataset import Dataset
 from fedcbs.data._digest import digest
 from fedcbs.data._digits import digits
 from fedcbs.data._holdout import FRACTION, hold_out
-from fedcbs.data._hub import Hub
+from fedcbs.data._hub import Hub, check_blob, check_pinned
 from fedcbs.data._image_folder import ImageFolder
 from fedcbs.data._images import image_form
 from fedcbs.data._known import KNOWN, Known
@@ -130,8 +130,13 @@ def _digits(request: _Request) -> Dataset:
 def _published(request: _Request) -> Dataset:
     known, verify = variant(request.spec)
     layout, files = find_known(known, request.data_dir)
+    from_tables = verify and isinstance(layout, TableLayout)
+    if from_tables and known.hub is not None and known.digests is None:
+        for path in (path for paths in files.paths.values() for path in paths):
+            check_blob(path)
+            check_pinned(path, known.hub)
     parts = _read(layout, files, request, verify=verify)
-    if verify and known.digests and isinstance(layout, TableLayout):
+    if from_tables and known.digests is not None:
         _check_digests(known, parts, files)
     mean, std = (known.mean, known.std) if verify else (None, None)
     if parts.test is None and known.held_out is None:
