@@ -66,7 +66,7 @@ def class_table(dataset: Dataset) -> Table:
     counts = [
         np.bincount(part.labels, minlength=dataset.num_classes) for part in (dataset.train, dataset.test)
     ]
-    beside = -(-dataset.num_classes // 25)
+    beside = min(-(-dataset.num_classes // 25), 4)
     rows = -(-dataset.num_classes // beside)
     grid = _grid(*("class", "train", "test") * beside)
     for column in grid.columns:
