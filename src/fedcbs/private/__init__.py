@@ -9,10 +9,12 @@
 (('a', 'b'), [[10, 2], [2, 8]], [4, 4])
 """
 
+from fedcbs.private._fhe_plan import forget
 from fedcbs.private._keys import Keys, PublicKeys, SecretKeys
 from fedcbs.private._mode import DEFAULT_MAX_EXAMPLES, Mode, Work
 from fedcbs.private._opened import OpenedGram
 from fedcbs.private._registry import known_modes, make_mode, mode_of
+from fedcbs.private._rotate import rotate
 from fedcbs.private._uploads import UploadFolder
 
 __all__ = [
@@ -24,7 +26,9 @@ __all__ = [
     "SecretKeys",
     "UploadFolder",
     "Work",
+    "forget",
     "known_modes",
     "make_mode",
     "mode_of",
+    "rotate",
 ]
