@@ -122,7 +122,7 @@ def gram(args: argparse.Namespace) -> int:
     with _work(args, mode, refused) as work:
         _write_pieces(args.out, mode.gram_pieces(public, uploads, mask, work=work))
     done = {"mode": mode.name, "clients": len(uploads) - len(refused), "out": args.out}
-    return _report(args, done, refused, "result of")
+    return _report(args, done, refused, "result of", told=True)
 
 
 def open_gram(args: argparse.Namespace) -> int:
@@ -162,7 +162,7 @@ def _compute_rows(args: argparse.Namespace) -> int:
     ):
         _write_pieces(args.out, computation.setup_pieces(args.client))
         done = {"mode": mode.name, "clients": len(computation.clients), "rows": args.client, "out": args.out}
-    return _report(args, done, refused, f"{len(args.client)} rows of")
+    return _report(args, done, refused, f"{len(args.client)} rows of", told=True)
 
 
 def _open_rows(args: argparse.Namespace) -> int:
@@ -248,6 +248,8 @@ class _work:  # noqa: N801  # used as a function
 
         def note(error: UploadError) -> None:
             self._refused[error.client] = error.reason
+            if not self._args.json:
+                tell(f"refused: {error.client}: {error.reason}")
 
         state = Path(self._args.state or f"{self._args.out}.state") if self._mode.keeps_blocks else None
         return Work(self._args.processes, state, self._bar.__enter__(), note)
@@ -306,13 +308,18 @@ def _write_pieces(path: str, pieces: Iterable[Buffer]) -> None:
 
 
 def _report(
-    args: argparse.Namespace, done: Mapping[str, object], refused: Mapping[str, str], what: str
+    args: argparse.Namespace,
+    done: Mapping[str, object],
+    refused: Mapping[str, str],
+    what: str,
+    *,
+    told: bool = False,
 ) -> int:
     """Say what was done and who was refused, and return the exit code."""
     if args.json:
         print_json({**done, "refused": dict(refused)})
     else:
-        for client, reason in refused.items():
+        for client, reason in () if told else refused.items():
             tell(f"refused: {client}: {reason}")
         tell(
             f"{what} {done['clients']} clients: {done['out']}"

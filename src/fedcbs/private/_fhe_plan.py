@@ -128,13 +128,12 @@ def forget(state: str | os.PathLike[str], client: str) -> int:
     folder = Path(state)
     if not folder.is_dir():
         raise InvalidArgumentError(f"state={str(state)!r} is no folder of finished blocks")
-    slot = _known_slots(folder, {client}).get(client)
-    index = _read(folder / INDEX_FILE)
-    kept = {
-        key
-        for key, stretches in index.items()
-        if slot is not None and not any(start <= slot < stop for start, stop in stretches)
-    }
+    kept: set[str] = set()
+    if (folder / SLOTS_FILE).is_file():  # else all blocks depend on all clients
+        slot = _known_slots(folder, {client}).get(client, -1)
+        for key, stretches in _read(folder / INDEX_FILE).items():
+            if not any(start <= slot < stop for start, stop in stretches):
+                kept.add(key)
     blocks = Blocks(folder)
     with blocks.locked():
         return blocks.keep_only(kept)
