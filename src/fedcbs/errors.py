@@ -13,6 +13,9 @@
     ├── BrokenSelectorError       (also RuntimeError) a selector returned what no cohort can be
     ├── DivergedError             (also ArithmeticError)  training left the finite numbers
     ├── RunError                  (also RuntimeError) a run directory is busy, damaged, or out of space
+    ├── ProtocolError             (also ValueError)   bytes of the private protocol that cannot be used
+    │   ├── UploadError           a client's upload; names the client
+    │   └── WrongKeyError         a key that is not the pinned one, or is no longer in use
     └── MissingExtraError         (also ImportError)  an optional dependency is not installed
 
 Catch :class:`FedCBSError` to catch all of them; the standard base beside each keeps ``except ValueError`` working.
@@ -33,9 +36,12 @@ __all__ = [
     "MissingDataError",
     "MissingExtraError",
     "NeedsTrainingError",
+    "ProtocolError",
     "RunError",
     "UndeclaredNeedError",
     "UnknownNameError",
+    "UploadError",
+    "WrongKeyError",
 ]
 
 
@@ -93,6 +99,29 @@ class DivergedError(FedCBSError, ArithmeticError):
 
 class RunError(FedCBSError, RuntimeError):
     """A run directory is in use, damaged, or cannot be written to."""
+
+
+class ProtocolError(FedCBSError, ValueError):
+    """Bytes of the private protocol that cannot be used: damaged, forged, or of another federation."""
+
+
+class UploadError(ProtocolError):
+    """A client's upload that is refused; the others go on without it.
+
+    >>> raise UploadError("mallory", "it is cut short")
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.UploadError: upload of client 'mallory' is refused: it is cut short
+    """
+
+    def __init__(self, client: str, reason: str) -> None:
+        super().__init__(f"upload of client {client!r} is refused: {reason}")
+        self.client = client
+        self.reason = reason
+
+
+class WrongKeyError(ProtocolError):
+    """A public key that is not the one that was pinned, or one that is no longer in use."""
 
 
 class MissingExtraError(FedCBSError, ImportError):

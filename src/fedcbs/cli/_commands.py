@@ -25,6 +25,7 @@ COMMANDS = (
     "_selectors",
     "_partition",
     "_data",
+    "_private",
 )
 
 
