@@ -9,6 +9,7 @@
     │   ├── UndeclaredNeedError   it did not declare the need
     │   └── NeedsTrainingError    the source has labels only, no model that is being trained
     ├── BrokenSelectorError       (also RuntimeError) a selector returned what no cohort can be
+    ├── BudgetSpentError          a client's privacy budget does not cover another noised upload
     └── MissingExtraError         (also ImportError)  an optional dependency is not installed
 
 Catch :class:`FedCBSError` to catch all of them; the standard base beside each keeps ``except ValueError`` working.
@@ -21,6 +22,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "BrokenSelectorError",
+    "BudgetSpentError",
     "FedCBSError",
     "InformationError",
     "InvalidArgumentError",
@@ -69,6 +71,10 @@ class NeedsTrainingError(InformationError):
 
 class BrokenSelectorError(FedCBSError, RuntimeError):
     """A selector returned something that cannot be a cohort of this round."""
+
+
+class BudgetSpentError(FedCBSError):
+    """A client's privacy budget does not cover another noised upload."""
 
 
 class MissingExtraError(FedCBSError, ImportError):
