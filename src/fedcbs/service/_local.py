@@ -20,7 +20,7 @@ from fedcbs.errors import ConflictError, InvalidArgumentError, UnknownNameError
 from fedcbs.imbalance import qcid_from_gram
 from fedcbs.private import Keys, PublicKeys, SecretKeys, make_mode, mode_of
 from fedcbs.private._wire import check_name
-from fedcbs.selectors import Feedback, Information, Round, Selection, parse_selector
+from fedcbs.selectors import Feedback, Information, Need, Round, Selection, parse_selector
 from fedcbs.service import _codec as codec
 from fedcbs.service._information import Answers, ToldInformation, grown_state
 from fedcbs.service._isolated import masks_apart, open_apart
@@ -38,6 +38,9 @@ from fedcbs.service._store import IN_MEMORY, Store
 __all__ = ["LocalSelector", "ReportedQCID"]
 
 ReportedQCID = Literal["no", "rounded", "exact"]
+COUNTING_MODES = ("sealed",)
+"""Modes in which the selector opens label counts, in an order of the classes that the clients share."""
+
 REPORTED: tuple[ReportedQCID, ...] = ("no", "rounded", "exact")
 
 
@@ -88,7 +91,7 @@ class LocalSelector(SelectorLink):
         """
         _checked_federation(federation)
         mode = make_mode(options.mode, num_classes=options.num_classes, max_examples=options.max_examples)
-        parse_selector(options.selector)
+        _check_selector(options)
         if options.seed is not None:
             _checks.integer(options.seed, "seed", minimum=0, maximum=2**63 - 1)
         if not self._exists(federation, options, owner):
@@ -384,6 +387,16 @@ def _checked_federation(name: object) -> None:
         raise InvalidArgumentError(
             f"federation={name!r} must be a name such as 'hospitals': 1 to 128 printable characters without / or \\"
         ) from None
+
+
+def _check_selector(options: FederationOptions) -> None:
+    """Refuse a selector that wants label counts where the mode opens inner products only."""
+    selector = parse_selector(options.selector)
+    if Need.LABEL_COUNTS in selector.needs and options.mode not in COUNTING_MODES:
+        raise InvalidArgumentError(
+            f"selector={options.selector!r} looks at label counts, and mode={options.mode!r} opens inner products only;"
+            f" choose mode {' or '.join(COUNTING_MODES)}, or another selector"
+        )
 
 
 def _feedback(answered: list[int], failed: list[int], told: Mapping[str, NDArray[np.float64]]) -> Feedback:
