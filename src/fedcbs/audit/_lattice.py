@@ -27,7 +27,7 @@ from fedcbs.imbalance import Gram
 
 __all__ = ["lattice_attack"]
 
-MOST_STEPS = 150_000
+MOST_STEPS = 100_000
 """Steps of the search, a few seconds; past it the lattice counts as too hard."""
 
 MOST_ROWS = 20_000
