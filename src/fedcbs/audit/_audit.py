@@ -128,8 +128,9 @@ def _sybil(counts: NDArray[np.int64], seen: NDArray[np.int64], seed: int) -> Nam
     """Add a client whose counts are all different, recover everybody anew, and give names by that client."""
     made_up = np.arange(1, counts.shape[1] + 1)[None]
     everybody, uploaded = np.vstack([made_up, counts]), np.vstack([made_up, seen])
-    lattice, spectral = attack(FactorGram(uploaded))
-    best = lattice if lattice is not None else spectral
+    gram = FactorGram(uploaded)
+    factor = factorise(gram, gram.num_classes)
+    best = lattice_attack(gram, factor) or spectral_attack(gram, factor)
     if best is None:
         return NOBODY
     return named_by_insiders(best, uploaded, everybody, 1, seed=seed, who=np.array([0]))
