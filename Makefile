@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint format types imports bench bench-balance bench-engine clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +50,11 @@ bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmark
 
 bench-engine: $(READY) ## speed and memory of training beside the plain loop; rewrites benchmarks/results/engine.*
 	$(BIN)/python benchmarks/engine.py --json benchmarks/results/engine.json
+bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites benchmarks/results/noise.*
+	$(BIN)/python benchmarks/noise.py
+
+bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites benchmarks/results/audit.* (minutes)
+	$(BIN)/python benchmarks/audit.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -26,6 +26,8 @@ COMMANDS = (
     "_partition",
     "_data",
     "_private",
+    "_audit",
+    "_selector",
 )
 
 
