@@ -50,8 +50,10 @@ def test_rounds_follow_the_papers_formulas() -> None:
             inverse = np.linalg.inv(covariance[n])
             times[n] = max(0.0, c @ inverse @ response[n] - 0.3 * np.sqrt(c @ inverse @ c))
 
-        def cost(cohort: tuple[int, ...], times: dict[int, float] = times) -> float:
-            return 0.7 * max(times[n] for n in cohort) - sum(queues[n] for n in cohort)
+        def cost(
+            cohort: tuple[int, ...], times: dict[int, float] = times, waiting: list[float] = queues
+        ) -> float:
+            return 0.7 * max(times[n] for n in cohort) - sum(waiting[n] for n in cohort)
 
         cohort = selection.cohort.tolist()
         least = min(map(cost, itertools.combinations(available, 3)))

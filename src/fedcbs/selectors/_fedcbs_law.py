@@ -135,7 +135,7 @@ class GibbsChain:
         """Weight of each candidate for the empty seat. In place: with few candidates, calls cost more than arithmetic."""
         squares = self._sizes + self._size
         squares *= squares
-        weights = self._gain + self._numerator
+        weights: NDArray[np.float64] = self._gain + self._numerator
         weights /= squares  # B * QCID
         np.maximum(weights, self._floor, out=weights)
         weights += self._taken
