@@ -57,9 +57,11 @@ def qcid_table(results: dict[str, Any]) -> str:
 
 def speed_table(results: dict[str, Any]) -> str:
     names = ["uniform", "astraea", "fedcbs-paper", "fedcbs-exact"]
-    lines = [f"| available, picked | {' | '.join(names)} | peak memory |", "|---" * (len(names) + 2) + "|"]
+    heads = ["available, picked", *names, "fedcbs-exact / streaming", "peak memory"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for case in results["cases"]:
         cells = [duration(case["selectors"][name]["seconds"]) for name in names]
+        cells.append(f"{case['selectors']['fedcbs-exact']['seconds'] / case['seconds_streams']:.1f}")
         lines.append(
             f"| {case['available']:,}, {case['cohort_size']} | {' | '.join(cells)} | {case['peak_megabytes']:.0f} MB |"
         )

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from fedcbs.imbalance import FactorGram, qcid_resolution
-from fedcbs.selectors import FedCBSExact, LabelInformation
+from fedcbs.selectors import FedCBSExact, LabelInformation, _fedcbs_law
 from fedcbs.selectors._fedcbs_law import GibbsChain
 from tests.goodness_of_fit import assert_law, fits
 from tests.reference import (
@@ -29,7 +29,7 @@ from tests.reference import (
     stated_law,
     swept_law,
 )
-from tests.selectors.laws import draws, selected
+from tests.selectors.laws import draws, one, selected
 from tests.strategies import label_counts
 
 FIGURE_2 = [[5, 5, 5, 5, 5, 5], [6, 6, 6, 6, 6, 0], [0, 0, 0, 10, 10, 10], [10, 10, 10, 0, 0, 0]]
@@ -84,6 +84,19 @@ def test_a_seat_is_redrawn_with_its_law_given_the_others(
             [law.get(n, 0.0) for n in range(len(counts))], rel=1e-9, abs=1e-12
         )
         chain._fill(seat, data.draw(st.sampled_from(sorted(law))))
+
+
+@pytest.mark.parametrize("panel", [256, 3])
+def test_more_candidates_than_a_table_holds_have_the_same_cohorts(
+    monkeypatch: pytest.MonkeyPatch, panel: int
+) -> None:
+    selector = FedCBSExact(panel=panel, exploration=0.5)
+    round_ = {"cohort_size": 3, "available": AVAILABLE, "round_index": 5}
+    state = selected(selector, TIMES_SELECTED)
+    tabled = [one(selector, INFORMATION, **round_, state=state, seed=s).cohort.tolist() for s in range(100)]
+    monkeypatch.setattr(_fedcbs_law, "MOST_TABLED", 2)
+    for s, cohort in enumerate(tabled):
+        assert one(selector, INFORMATION, **round_, state=state, seed=s).cohort.tolist() == cohort
 
 
 @pytest.mark.parametrize("member", [None, 3])
