@@ -37,7 +37,7 @@ PAPER = ("fedcbs-paper", "fedcbs-paper:exploration=0", "fedcbs-paper:exploration
 SHARP = tuple(f"fedcbs-sharp:slope={slope}" for slope in SLOPES)
 SHARP_EXPLORING = ("fedcbs-sharp:slope=3:exploration=0", "fedcbs-sharp:slope=3:exploration=1000")
 EXACT = tuple(f"fedcbs-exact:sweeps={sweeps}" for sweeps in SWEEPS)
-EXACT_EXPLORING = tuple(f"fedcbs-exact:exploration={share}" for share in (0, 0.1, 0.2, 0.5))
+EXACT_EXPLORING = tuple(f"fedcbs-exact:exploration={share}" for share in (0, 0.05, 0.1, 0.2, 0.5))
 ALL = (*BASELINES, *PAPER, *SHARP, *SHARP_EXPLORING, *EXACT, *EXACT_EXPLORING)
 EXPONENTS = tuple(f"fedcbs-exact:exponent={exponent}" for exponent in (60, 100, 300, 1000))
 SHOWN = (

@@ -44,7 +44,7 @@ def test_cohorts_have_the_law_of_the_paper(
 ) -> None:
     selector = ActiveFL(drop=drop, sharpness=sharpness, random_share=random_share)
     state = selector.observe(selector.init(8), Feedback(answered=list(LOSSES), losses=list(LOSSES.values())))
-    found = draws(selector, CLIENTS, times=4000, cohort_size=size, available=AVAILABLE, state=state)
+    found = draws(selector, CLIENTS, times=2500, cohort_size=size, available=AVAILABLE, state=state)
     values = {n: math.sqrt(SIZES[n]) * LOSSES[n] for n in AVAILABLE}
     assert_law(found, law(values, size, drop=drop, sharpness=sharpness, random_share=random_share))
 
@@ -54,7 +54,7 @@ def test_a_value_is_refreshed_only_by_taking_part() -> None:
     state = selector.observe(selector.init(8), Feedback(answered=list(LOSSES), losses=list(LOSSES.values())))
     state = selector.observe(state, Feedback(answered=[2, 7], failed=[4], losses=[0.6, 1.0]))
     losses = {**LOSSES, 2: 0.6, 7: 1.0}
-    found = draws(selector, CLIENTS, times=4000, cohort_size=2, available=AVAILABLE, state=state)
+    found = draws(selector, CLIENTS, times=2500, cohort_size=2, available=AVAILABLE, state=state)
     values = {n: math.sqrt(SIZES[n]) * losses[n] for n in AVAILABLE}
     assert_law(found, law(values, 2, drop=0.0, sharpness=1.0, random_share=0.0))
 
@@ -63,7 +63,7 @@ def test_who_never_took_part_has_the_largest_value_known() -> None:
     selector = ActiveFL(drop=0.0, sharpness=0.5, random_share=0.0)
     known = {n: loss for n, loss in LOSSES.items() if n not in (0, 5)}
     state = selector.observe(selector.init(8), Feedback(answered=list(known), losses=list(known.values())))
-    found = draws(selector, CLIENTS, times=4000, cohort_size=2, available=AVAILABLE, state=state)
+    found = draws(selector, CLIENTS, times=2500, cohort_size=2, available=AVAILABLE, state=state)
     values = {n: math.sqrt(SIZES[n]) * loss for n, loss in known.items()}
     values |= {0: max(values.values()), 5: max(values.values())}
     assert_law(found, law(values, 2, drop=0.0, sharpness=0.5, random_share=0.0))

@@ -120,7 +120,7 @@ def test_bins_by_similarity_are_those_of_wards_tree(seed: int, distance: str) ->
 def test_drawing_by_size_is_one_draw_a_bin_among_those_available(size: int) -> None:
     found = [
         multiplicities(one(ClusteredBySize(), CLIENTS, cohort_size=size, available=AVAILABLE, seed=s), size)
-        for s in range(4000)
+        for s in range(2500)
     ]
     sizes = [int(CLIENTS.num_examples()[n]) for n in FILLED]
     assert_law(found, law_of_multiplicities(literal_by_size(sizes, size)))
@@ -134,7 +134,7 @@ def test_drawing_by_similarity_is_one_draw_a_bin_among_those_available(size: int
         multiplicities(
             one(selector, CLIENTS, cohort_size=size, available=AVAILABLE, state=state, seed=s), size
         )
-        for s in range(3000)
+        for s in range(1500)
     ]
     sizes = [int(CLIENTS.num_examples()[n]) for n in FILLED]
     places = np.array(UPDATES, dtype=np.float32).astype(float)[FILLED]
@@ -154,7 +154,7 @@ def test_the_average_of_the_cohort_is_unbiased(selector: ClusteredBySize | Clust
     state = selector.init(8)
     if isinstance(selector, ClusteredBySimilarity):
         state = selector.observe(state, Feedback(answered=range(8), updates=UPDATES))
-    rounds = 3000
+    rounds = 1500
     weights = np.zeros(8)
     for s in range(rounds):
         selection = one(selector, CLIENTS, cohort_size=3, available=AVAILABLE, state=state, seed=s)

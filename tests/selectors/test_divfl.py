@@ -109,7 +109,7 @@ def test_the_selector_draws_as_stochastic_greedy_does_among_those_available() ->
     found = draws(DivFL(method="stochastic"), CLIENTS, times=1500, cohort_size=2, available=available)
     distances = apart(np.array(POINTS)[available])
     rng = np.random.default_rng(1)
-    places = [frozenset(stochastic_facilities(distances, 2, rng)) for _ in range(15_000)]
+    places = [frozenset(stochastic_facilities(distances, 2, rng)) for _ in range(8_000)]
     law = {
         frozenset(available[i] for i in cohort): places.count(cohort) / len(places) for cohort in set(places)
     }

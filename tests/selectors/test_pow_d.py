@@ -55,12 +55,12 @@ def test_candidates_are_drawn_without_replacement_in_proportion_to_sizes(
     size: int, num_candidates: int
 ) -> None:
     selector = PowerOfChoice(num_candidates=num_candidates)
-    found = draws(selector, CLIENTS, times=4000, cohort_size=size, available=AVAILABLE)
+    found = draws(selector, CLIENTS, times=2500, cohort_size=size, available=AVAILABLE)
     assert_law(found, law_of_the_highest(LOSSES, size, num_candidates))
 
 
 def test_candidates_are_twice_the_cohort_where_nothing_is_said() -> None:
-    found = draws(PowerOfChoice(), CLIENTS, times=4000, cohort_size=2, available=AVAILABLE)
+    found = draws(PowerOfChoice(), CLIENTS, times=2500, cohort_size=2, available=AVAILABLE)
     assert_law(found, law_of_the_highest(LOSSES, 2, 4))
     assert not fits(found, law_of_the_highest(LOSSES, 2, 3))
     selection = one(PowerOfChoice(), CLIENTS, cohort_size=2, available=AVAILABLE)
@@ -93,13 +93,13 @@ def test_candidates_are_not_always_the_first_ids() -> None:
 def test_equal_losses_are_ordered_at_random() -> None:
     equal = [1.0] * 8
     clients = Told(num_examples=SIZES, losses=equal)
-    found = draws(PowerOfChoice(num_candidates=3), clients, times=4000, cohort_size=2, available=AVAILABLE)
+    found = draws(PowerOfChoice(num_candidates=3), clients, times=2500, cohort_size=2, available=AVAILABLE)
     assert_law(found, law_of_the_highest(equal, 2, 3))
 
 
 def test_cpow_d_goes_by_the_losses_on_one_batch() -> None:
     selector = BatchPowerOfChoice(num_candidates=3)
-    found = draws(selector, CLIENTS, times=4000, cohort_size=2, available=AVAILABLE)
+    found = draws(selector, CLIENTS, times=2500, cohort_size=2, available=AVAILABLE)
     assert_law(found, law_of_the_highest(BATCH_LOSSES, 2, 3))
     assert not fits(found, law_of_the_highest(LOSSES, 2, 3))
     assert one(selector, CLIENTS, cohort_size=2).asked == {Need.BATCH_LOSSES: 3}
@@ -111,7 +111,7 @@ def test_rpow_d_goes_by_the_losses_last_reported_and_asks_nobody() -> None:
     state = selector.observe(state, Feedback(answered=[2, 4, 5, 6, 7], losses=[9.0, 1.0, 2.0, 0.4, 0.8]))
     state = selector.observe(state, Feedback(answered=[2], failed=[4], losses=[0.1]))
     last = [0.0, 0.0, 0.1, 0.0, 1.0, 2.0, 0.4, 0.8]
-    found = draws(selector, CLIENTS, times=4000, cohort_size=2, available=AVAILABLE, state=state)
+    found = draws(selector, CLIENTS, times=2500, cohort_size=2, available=AVAILABLE, state=state)
     assert_law(found, law_of_the_highest(last, 2, 3))
     assert one(selector, CLIENTS, cohort_size=2, state=state).asked == {}
 

@@ -8,7 +8,7 @@ AVAILABLE = [7, 1, 2, 5, 4]
 
 
 def test_every_cohort_of_those_available_is_alike() -> None:
-    found = draws(Uniform(), CLIENTS, times=4000, cohort_size=3, available=AVAILABLE)
+    found = draws(Uniform(), CLIENTS, times=2500, cohort_size=3, available=AVAILABLE)
     assert_law(found, uniform_law(AVAILABLE, 3))
 
 

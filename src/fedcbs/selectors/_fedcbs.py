@@ -153,7 +153,7 @@ class FedCBSExact(_FedCBS):
 
     name: ClassVar[str] = "fedcbs-exact"
     summary: ClassVar[str] = "Fed-CBS with the law the paper states: sequential start, then Gibbs sweeps"
-    exploration: float = 0.1
+    exploration: float = 0.05
     sweeps: int = 3
     floor: float = 1e-20
     exponent: float = 0.0
