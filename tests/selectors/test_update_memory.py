@@ -42,5 +42,5 @@ def test_more_clients_than_can_be_compared_are_refused_before_anybody_is_asked(
     selector: DivFL | ClusteredBySimilarity,
 ) -> None:
     clients = Told(num_examples=np.ones(20_001, dtype=int))
-    with pytest.raises(InvalidArgumentError, match="available has 20001 clients, and .* compares all pairs"):
+    with pytest.raises(InvalidArgumentError, match="available has 20001 clients"):
         one(selector, clients, cohort_size=2)
