@@ -42,8 +42,9 @@ types: $(READY) ## strict static types
 imports: $(READY) ## imports go one way
 	$(BIN)/lint-imports
 
-bench: $(READY) ## speed of selection beside its yardsticks; rewrites benchmarks/results/selection.*
+bench: $(READY) ## speed of selection and of import beside their yardsticks; rewrites benchmarks/results/
 	$(BIN)/python benchmarks/selection.py --json benchmarks/results/selection.json
+	$(BIN)/python benchmarks/import_time.py --json benchmarks/results/import_time.json
 
 bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmarks/results/balance.* (minutes)
 	$(BIN)/python benchmarks/balance.py
