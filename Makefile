@@ -5,8 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-engine clean
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-engine bench-noise bench-audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14

@@ -199,7 +199,7 @@ class PrivacySection:
     Parameters
     ----------
     mode
-        ``plain``, or a mode of ``fedcbs.private``.
+        ``plain``, ``sealed``, ``masked`` or ``fhe``; `fedcbs private --help` says who learns what.
     noise
         Noise that each client adds to its label counts, such as ``laplace:epsilon=1``; ``none`` by default.
     """
