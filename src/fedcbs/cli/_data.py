@@ -82,8 +82,8 @@ def _add_describe(inner: Subparsers) -> None:
     parser = inner.add_parser(
         "describe",
         help="what is in a dataset, and who holds what under a partition",
-        description="Load a dataset and show its shapes, classes and sizes; with --partition also the label counts of each"
-        " client. The same seed gives the clients that a run with it has.",
+        description="Load a dataset and show its shapes, classes and sizes; with --partition also the label counts of\neach"
+        " client. The same seed gives the same clients.",
         late_epilog=_epilog,
     )
     parser.set_defaults(act=_describe)
@@ -160,7 +160,8 @@ def _get(args: argparse.Namespace) -> int:
         folder = get_dataset(args.name, data_dir=args.data_dir, note=note)
         note("decoding")
     dataset = load_dataset(args.name, data_dir=args.data_dir)
-    note(f"{args.name}: {len(dataset.train):,} + {len(dataset.test):,} examples in {folder}")
+    if not args.quiet:
+        show(f"{args.name}: {len(dataset.train):,} + {len(dataset.test):,} examples in {folder}")
     return 0
 
 
