@@ -71,6 +71,8 @@ def _with(**changes: Any) -> str:
         (_with()[: len(_with()) // 2], "file ends"),
         (_with() + "{}", "follows the end"),
         (_with(user_data=None), "no 'user_data'"),
+        (_with().replace('"a": {', '"a": {"x": [], "y": []}, "a": {'), "user 'a' is in it twice"),
+        (_with().replace('"a": {', '"a": {"x": [], '), "user 'a' has 'x' twice"),
         (_with(users=None), "'users' and 'num_samples'"),
         (_with(num_samples=[3]), "should have 3 examples and has 2"),
         (_with(users=["b"]), "should have"),

@@ -92,7 +92,10 @@ class _Part:
                 stream = JsonStream(file)
                 for key in stream.object():
                     if key == "user_data":
-                        sizes.update((user, self._add_user(stream, user)) for user in stream.object())
+                        for user in stream.object():
+                            if user in sizes:
+                                raise ValueError(f"user {user!r} is in it twice")
+                            sizes[user] = self._add_user(stream, user)
                     else:
                         rest[key] = stream.value()
                 stream.end()
@@ -105,6 +108,8 @@ class _Part:
     def _add_user(self, stream: JsonStream, user: str) -> int:
         counts: dict[str, int] = {}
         for field in stream.object():
+            if field in counts:
+                raise ValueError(f"user {user!r} has {field!r} twice")
             if field == "x":
                 counts[field] = self._add_images(stream.array(), user)
             elif field == "y":
