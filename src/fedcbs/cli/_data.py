@@ -92,6 +92,11 @@ def _add_describe(inner: Subparsers) -> None:
     parser.add_argument(
         "--no-cache", action="store_true", help="keep no decoded copy of what is slow to decode"
     )
+    _add_clients(parser)
+    _add_output(parser)
+
+
+def _add_clients(parser: Parser) -> None:
     group = parser.add_argument_group("clients")
     group.add_argument("--partition", metavar="SCHEME", help="who holds which examples; see below")
     group.add_argument(
@@ -108,6 +113,9 @@ def _add_describe(inner: Subparsers) -> None:
     group.add_argument(
         "--seed", type=at_least(0), default=0, metavar="S", help="the seed (default: %(default)s)"
     )
+
+
+def _add_output(parser: Parser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument(
         "--show", type=at_least(0), default=10, metavar="K", help="clients to show (default: %(default)s)"

@@ -119,27 +119,7 @@ def facts(
     dataset: Dataset, partition: Partition | None, counts: NDArray[np.int64] | None, args: argparse.Namespace
 ) -> dict[str, Any]:
     """Return all that is shown, and all label counts, in plain values."""
-    parts = {
-        name: {
-            "examples": len(part),
-            "label_counts": np.bincount(part.labels, minlength=dataset.num_classes).tolist(),
-        }
-        for name, part in (("train", dataset.train), ("test", dataset.test))
-    }
-    document: dict[str, Any] = {
-        "dataset": {
-            "name": dataset.name,
-            "shape": list(dataset.train.shape),
-            "dtype": str(dataset.train.features.dtype),
-            "bytes": dataset.train.nbytes + dataset.test.nbytes,
-            "classes": dataset.num_classes,
-            "class_names": list(dataset.class_names),
-            "mean": list(dataset.mean),
-            "std": list(dataset.std),
-            "owners": None if dataset.train.owners is None else len(np.unique(dataset.train.owners)),
-            **parts,
-        }
-    }
+    document: dict[str, Any] = {"dataset": _dataset_facts(dataset)}
     if partition is not None and counts is not None:
         document["partition"] = {
             "scheme": args.partition,
@@ -151,6 +131,27 @@ def facts(
             "label_counts": counts.tolist(),
         }
     return document
+
+
+def _dataset_facts(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "name": dataset.name,
+        "shape": list(dataset.train.shape),
+        "dtype": str(dataset.train.features.dtype),
+        "bytes": dataset.train.nbytes + dataset.test.nbytes,
+        "classes": dataset.num_classes,
+        "class_names": list(dataset.class_names),
+        "mean": list(dataset.mean),
+        "std": list(dataset.std),
+        "owners": None if dataset.train.owners is None else len(np.unique(dataset.train.owners)),
+        **{
+            name: {
+                "examples": len(part),
+                "label_counts": np.bincount(part.labels, minlength=dataset.num_classes).tolist(),
+            }
+            for name, part in (("train", dataset.train), ("test", dataset.test))
+        },
+    }
 
 
 def _grid(*titles: str) -> Table:
