@@ -3,7 +3,7 @@
     python benchmarks/data.py [--images 800000] [--folder DIR]
 
 Writes results/data.json and results/data.md, and the table into docs/data.md. The files are made first, of random images
-as white as handwriting is; the JSON of 800,000 images takes 3.5 GB of disk for the time of the run. "parse" is what
+as white as handwriting is; the JSON of 800,000 images takes 5 GB of disk for the time of the run. "parse" is what
 Python's json module takes for the same file, a part of it at a time, and without making arrays: the yardstick.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +145,12 @@ def _list(args: argparse.Namespace) -> int:
                 "bytes": known.num_bytes,
                 "found": None if found is None else str(found),
             }
+    has_digits = importlib.util.find_spec("sklearn") is not None
+    rows["digits"] |= {
+        "examples": 1797,
+        "bytes": 1797 * 64 * 4,
+        "found": "in scikit-learn" if has_digits else None,
+    }
     if args.json:
         print_json({"datasets": rows})
     else:

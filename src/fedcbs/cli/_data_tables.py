@@ -26,17 +26,14 @@ def list_table(rows: dict[str, dict[str, Any]]) -> Table:
     grid = _grid("dataset", "what it is", "examples", "memory", "on this machine")
     for name, row in rows.items():
         sized = row["examples"] is not None
-        where = (
-            Text(row["found"], style="green")
-            if row["found"]
-            else Text(f"fedcbs data get {name}", style="dim")
-        )
+        remedy = "pip install 'fedcbs[train]'" if name == "digits" else f"fedcbs data get {name}"
+        where = Text(row["found"], style="green") if row["found"] else Text(remedy, style="dim")
         grid.add_row(
             Text(name, style="bold"),
             row["summary"],
             f"{row['examples']:,}" if sized else "",
             _megabytes(row["bytes"]) if sized else "",
-            where if sized else "yes" if name == "digits" else "",
+            where if sized else "",
         )
     for column in grid.columns[2:4]:
         column.justify = "right"
