@@ -15,6 +15,7 @@ from fedcbs.engine._torch import (
     batch_loss,
     class_weights_of,
     client_seed,
+    explained,
     last_linear,
     recorded_input,
     seeded,
@@ -58,7 +59,8 @@ class LoopEngine(TorchEngine):
                 if size == 0:
                     break
                 features, labels = self._batch("train", row[:size])
-                logits = module(features)
+                with explained(client, size):
+                    logits = module(features)
                 loss = batch_loss(logits, labels, class_weights_of(rule, client, self._device))
                 if rule.penalty is not None and activations is not None:
                     loss = loss + rule.penalty(logits, labels, activations[0])

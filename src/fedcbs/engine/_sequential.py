@@ -24,6 +24,7 @@ from fedcbs.engine._torch import (
     batch_loss,
     class_weights_of,
     client_seed,
+    explained,
     last_linear,
     recorded_input,
     seeded,
@@ -93,7 +94,8 @@ class SequentialTrainer:
                 features, labels = self._resident.batch(own[:size])
                 if self._seen.channels_last:
                     features = features.contiguous(memory_format=torch.channels_last)
-                logits = self._module(features)
+                with explained(client, size):
+                    logits = self._module(features)
                 loss = batch_loss(logits, labels, class_weights)
                 if rule.penalty is not None:
                     loss = loss + rule.penalty(logits, labels, activations[0])
@@ -106,7 +108,7 @@ class SequentialTrainer:
     def _watched(self, rule: LocalRule) -> Iterator[list[torch.Tensor]]:
         """The activations before the last layer where the rule's penalty needs them; views that copy, where needed."""
         with contextlib.ExitStack() as stack:
-            if self._seen.channels_last:
+            if self._seen.views:
                 stack.enter_context(ReshapingViews())
             watched = rule.penalty is not None
             yield stack.enter_context(recorded_input(last_linear(self._module))) if watched else []

@@ -27,6 +27,7 @@ __all__ = [
     "batch_loss",
     "class_weights_of",
     "client_seed",
+    "explained",
     "last_linear",
     "recorded_input",
     "seeded",
@@ -104,6 +105,18 @@ def class_weights_of(rule: LocalRule, client: int, device: torch.device) -> torc
     """A client's class weights."""
     weights = rule.class_weights
     return weights if weights is None else (weights if weights.ndim == 1 else weights[client]).to(device)
+
+
+@contextlib.contextmanager
+def explained(client: int, size: int) -> Iterator[None]:
+    """Say on which batch a model failed (BatchNorm takes no batch of one, for instance)."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InvalidArgumentError(
+            f"the model fails on a batch of {size} of the plan's client {client}: {reason}"
+        ) from error
 
 
 def client_seed(plan: Plan, client: int) -> int:
