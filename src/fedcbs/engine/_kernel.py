@@ -188,20 +188,25 @@ class KernelEngine(Engine):
     def _call(self, name: str, job: _Job, *arguments: Any) -> None:
         """Call the kernel in a thread of its own, so that Ctrl-C reaches this one and stops it between two steps."""
         failed: list[int] = []
+        finished = threading.Event()
 
         def call() -> None:
-            failed.append(getattr(self._library, name)(self._handle, ctypes.byref(job), *arguments))
+            try:
+                failed.append(getattr(self._library, name)(self._handle, ctypes.byref(job), *arguments))
+            finally:
+                finished.set()
 
         with self._lock:
             self._stop[0] = 0
-            worker = threading.Thread(target=call, name="fedcbs-kernel")
-            worker.start()
-            try:
-                worker.join()
-            except BaseException:
-                self._stop[0] = 1
-                worker.join()
-                raise
+            threading.Thread(target=call, name="fedcbs-kernel").start()
+            interruption: BaseException | None = None
+            while not finished.is_set():
+                try:
+                    finished.wait()
+                except BaseException as error:  # the memory that the kernel writes to must outlast it
+                    self._stop[0], interruption = 1, error
+        if interruption is not None:
+            raise interruption
         if failed != [0]:
             raise MemoryError(f"no memory for a batch of {job.batch} examples on {job.threads} threads")
 
