@@ -18,6 +18,7 @@ from fedcbs.engine._torch import (
     explained,
     last_linear,
     recorded_input,
+    repeatable,
     seeded,
 )
 from fedcbs.engine._work import LocalRule, Plan, Trained, Weights
@@ -34,7 +35,7 @@ class LoopEngine(TorchEngine):
 
     def _train(self, start: Weights, plan: Plan, rule: LocalRule) -> Iterator[Trained]:
         for client in range(plan.num_clients):
-            with one_thread(), seeded(client_seed(plan, client), self._device):
+            with one_thread(), repeatable(self._device), seeded(client_seed(plan, client), self._device):
                 module = copy.deepcopy(self._model).to(self._device).train()
                 self._layout.load(module, start.parameters, start.buffers)
                 loss = self._train_client(module, plan, rule, client)

@@ -27,6 +27,7 @@ from fedcbs.engine._torch import (
     explained,
     last_linear,
     recorded_input,
+    repeatable,
     seeded,
 )
 from fedcbs.engine._work import LocalRule, Plan, Trained, Weights
@@ -66,7 +67,7 @@ class SequentialTrainer:
         """Train the clients of an assignment."""
         rows, losses = [], np.empty(len(work.clients))
         for row, client in enumerate(work.clients):
-            with self._drawing(work.plan, client):
+            with repeatable(self._device), self._drawing(work.plan, client):
                 losses[row] = self._train_client(work, client)
             rows.append(self._layout.weights(self._module))
         return Trained(

@@ -30,6 +30,7 @@ __all__ = [
     "explained",
     "last_linear",
     "recorded_input",
+    "repeatable",
     "seeded",
 ]
 
@@ -138,6 +139,21 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(seed)
         yield
+
+
+@contextlib.contextmanager
+def repeatable(device: torch.device) -> Iterator[None]:
+    """On a GPU, let cuDNN take algorithms that give the same bits every time, for a while."""
+    if device.type != "cuda":
+        yield
+        return
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark
+    cudnn.deterministic, cudnn.benchmark = True, False
+    try:
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark = before
 
 
 def last_linear(module: nn.Module) -> nn.Linear:
