@@ -78,32 +78,39 @@ class SequentialTrainer:
         )
 
     def _train_client(self, work: Assignment, client: int) -> float:
-        for buffer, initial in zip(self._module.buffers(), self._initial_buffers, strict=True):
-            buffer.copy_(initial)
-        self._layout.load(self._module, work.start.parameters, work.start.buffers)
+        self._restore(work.start)
         rule, corrections = work.rule, None
         if rule.corrections is not None:
             corrections = self._layout.trained_part(rule.corrections[client]).to(self._device)
         steps = LocalSteps(rule, self._weights.clone(), corrections)
-        class_weights = class_weights_of(rule, client, self._device)
         losses: list[torch.Tensor] = []
         indices = torch.from_numpy(np.ascontiguousarray(work.plan.indices[client])).to(self._device)
         with self._watched(rule) as activations:
             for size, own in zip(work.plan.sizes[client].tolist(), indices, strict=True):
                 if size == 0:
                     break
-                features, labels = self._resident.batch(own[:size])
-                if self._seen.channels_last:
-                    features = features.contiguous(memory_format=torch.channels_last)
                 with explained(client, size):
-                    logits = self._module(features)
-                loss = batch_loss(logits, labels, class_weights)
-                if rule.penalty is not None:
-                    loss = loss + rule.penalty(logits, labels, activations[0])
+                    loss = self._loss(own[:size], rule, client, activations)
                 found = torch.autograd.grad(loss, self._trained, materialize_grads=True)
                 steps.update(self._weights, torch.cat([gradient.reshape(-1) for gradient in found]))
                 losses.append(loss.detach())
         return float(torch.stack(losses).double().mean()) if losses else np.nan
+
+    def _restore(self, start: Weights) -> None:
+        for buffer, initial in zip(self._module.buffers(), self._initial_buffers, strict=True):
+            buffer.copy_(initial)
+        self._layout.load(self._module, start.parameters, start.buffers)
+
+    def _loss(
+        self, indices: torch.Tensor, rule: LocalRule, client: int, activations: list[torch.Tensor]
+    ) -> torch.Tensor:
+        """A batch's loss, penalty included."""
+        features, labels = self._resident.batch(indices)
+        if self._seen.channels_last:
+            features = features.contiguous(memory_format=torch.channels_last)
+        logits = self._module(features)
+        loss = batch_loss(logits, labels, class_weights_of(rule, client, self._device))
+        return loss if rule.penalty is None else loss + rule.penalty(logits, labels, activations[0])
 
     @contextlib.contextmanager
     def _watched(self, rule: LocalRule) -> Iterator[list[torch.Tensor]]:
