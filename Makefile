@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-data clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ bench: $(READY) ## speed of selection and of import beside their yardsticks; rew
 
 bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmarks/results/balance.* (minutes)
 	$(BIN)/python benchmarks/balance.py
+
+bench-data: $(READY) ## memory and time of loading 800,000 images; rewrites benchmarks/results/data.* (minutes)
+	$(BIN)/python benchmarks/data.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
