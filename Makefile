@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit clean
 .PHONY: help setup demo test check lint format types imports bench bench-balance bench-data clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-data bench-engine clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
