@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-private fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,12 @@ bench: $(READY) ## speed of selection beside its yardsticks; rewrites benchmarks
 
 bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmarks/results/balance.* (minutes)
 	$(BIN)/python benchmarks/balance.py
+
+bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
+	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json
+
+fuzz: $(READY) ## 100,000 damaged inputs for everything that decodes what others send
+	$(BIN)/python -m tests.private.fuzz --inputs 100000
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
