@@ -97,6 +97,6 @@ def test_an_account_refuses_when_it_is_spent(capsys: pytest.CaptureFixture[str])
 def test_mistakes_write_nothing(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert encrypt(*options) == 2
-    assert capsys.readouterr().err.startswith("fedcbs: error:")
+    assert "fedcbs: error:" in capsys.readouterr().err
     assert list(Path("up").iterdir()) == []
     assert not Path("a.json").exists()

@@ -32,7 +32,7 @@ from fedcbs.service._link import (
     Membership,
     SelectorLink,
 )
-from fedcbs.service._statistics import Statistics, opened_from_bytes, write_statistics
+from fedcbs.service._statistics import Statistics, opened_from_bytes, told_of_refused, write_statistics
 from fedcbs.service._store import IN_MEMORY, Store
 
 __all__ = ["LocalSelector", "ReportedQCID"]
@@ -163,7 +163,7 @@ class LocalSelector(SelectorLink):
             opened = open_apart(secret, gram)
             with self._store.transaction() as connection:
                 write_statistics(connection, federation, digest, opened)
-        return Membership(opened.clients, dict(opened.refused))
+        return Membership(opened.clients, told_of_refused(opened.refused, gram))
 
     def put_upload(self, federation: str, client: str, upload: bytes) -> None:
         """Hand in one client's upload, where the selector does the server's computation too."""

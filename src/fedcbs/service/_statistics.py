@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sqlite3
+from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -11,12 +12,23 @@ from numpy.typing import NDArray
 
 from fedcbs.errors import ConflictError
 from fedcbs.private import OpenedGram
+from fedcbs.private._mode import HEADER_OF_GRAM, read_refused
+from fedcbs.private._wire import unpack
 from fedcbs.selectors import Information
 from fedcbs.service import _codec as codec
 from fedcbs.service._information import population_information
 from fedcbs.service._store import Store
 
-__all__ = ["Current", "Statistics", "opened_from_bytes", "opened_to_bytes", "write_statistics"]
+__all__ = [
+    "Current",
+    "Statistics",
+    "opened_from_bytes",
+    "opened_to_bytes",
+    "told_of_refused",
+    "write_statistics",
+]
+
+IMPOSSIBLE = "the selector found statistics that no label counts can have"
 
 CACHED = 4
 """Federations whose statistics stay in memory."""
@@ -77,6 +89,15 @@ class Statistics:
         place = {name: position for position, name in enumerate(population)}
         usable = {name: place[name] for name in opened.clients}
         return Current(population, usable, population_information(opened, population))
+
+
+def told_of_refused(refused: Mapping[str, str], gram: bytes) -> dict[str, str]:
+    """Reasons for which clients are left out, as the server may know them: its own in full, the selector's without numbers.
+
+    What the selector finds wrong with an opened matrix tells sizes and inner products; it stays with the selector.
+    """
+    known = read_refused(unpack(gram, "gram", largest_header=HEADER_OF_GRAM).header.get("refused"))
+    return {name: known.get(name, IMPOSSIBLE) for name in refused}
 
 
 def write_statistics(
