@@ -95,6 +95,7 @@ __all__ = [
     "frame",
     "label_counts",
     "mode_and_keys",
+    "pack",
     "payload_of",
     "reframed",
 ]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fedcbs.errors import InvalidArgumentError, ProtocolError, UnknownNameError, WrongKeyError
-from fedcbs.private import OpenedGram, known_modes, make_mode, mode_of
+from fedcbs.private import OpenedGram, _masked_parameters, known_modes, make_mode, mode_of
+from fedcbs.private._masked import Masked
 from fedcbs.selectors import LabelInformation, Round, make_selector
 from tests.private.parties import MODES, Federation, federation, label_counts, mode_and_keys
 
@@ -47,14 +48,17 @@ def test_one_client_alone(name: str) -> None:
     assert federation(name, 1, 4).opened().gram.shape == (1, 1)
 
 
-def test_more_clients_than_a_ciphertext_has_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Masked rows that go through several ciphertexts, with the degree's columns made few."""
-    from fedcbs.private import _masked_parameters
-
-    found = federation("masked", 9, 2)
-    monkeypatch.setattr(_masked_parameters.Layout, "width", property(lambda layout: 4))
-    monkeypatch.setattr(_masked_parameters.Layout, "rows", property(lambda layout: 2048))
-    assert np.array_equal(found.opened().gram, found.counts @ found.counts.T)
+def test_rows_that_go_through_several_ciphertexts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with more than 8192 clients: here with 2048 columns to a ciphertext, and uploads of few that have masks."""
+    monkeypatch.setattr(_masked_parameters.Layout, "rows", 4)
+    mode, keys = mode_and_keys("masked", 2)
+    assert isinstance(mode, Masked)
+    counts = label_counts(2060, 2)
+    uploads = {f"c{n:04d}": mode.encrypt(keys.public, row, f"c{n:04d}") for n, row in enumerate(counts)}
+    masks = mode.masks(keys.secret, {name: mode.seed(upload) for name, upload in uploads.items()})
+    some = [0, 7, 2047, 2048, 2055]
+    gram = mode.gram(keys.public, {f"c{n:04d}": uploads[f"c{n:04d}"] for n in some}, masks)
+    assert np.array_equal(mode.open(keys.secret, gram).gram, counts[some] @ counts[some].T)
 
 
 @pytest.mark.parametrize("name", MODES)
