@@ -149,7 +149,10 @@ def attack_table(result: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in result["attacks"]:
-        seconds = " + ".join(f"{row['cpu_seconds'][name]:.2g}" for name in ("lattice", "spectral"))
+        seconds = " + ".join(
+            f"{value:.2g}" if (value := row["cpu_seconds"][name]) >= 1e-3 else "0"
+            for name in ("lattice", "spectral")
+        )
         lines.append(
             f"| {row['kind']} | {row['populations']} | {row['exact']['lattice']:.0%} | {row['unique']} |"
             f" {row['exact']['spectral']:.0%} | {row['recovered']['spectral']:.0%} | {seconds} |"
@@ -188,22 +191,28 @@ def main() -> None:
         "attacks": attacks(options.repeats),
         "noise": under_noise(options.seeds),
     }
+    write(result, options.out)
+
+
+def write(result: dict[str, Any], out: Path | None) -> None:
+    """Write the results, and their tables into the page where no other place was named."""
     made = {name: table(result) for name, table in TABLES.items()}
     print("\n\n".join(made.values()))
-    folder = options.out or RESULTS
+    folder = out or RESULTS
     (folder / "audit.json").write_text(json.dumps(result, indent=1) + "\n")
     (folder / "audit.md").write_text("\n\n".join(made.values()) + "\n")
-    if options.out is None and PAGE.exists():
-        page = PAGE.read_text(encoding="utf-8")
-        for name, table in made.items():
-            begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-            page = re.sub(
-                f"({begin}\n).*?({end})",
-                lambda match, table=table: f"{match[1]}{table}\n{match[2]}",
-                page,
-                flags=re.DOTALL,
-            )
-        PAGE.write_text(page, encoding="utf-8")
+    if out is not None:
+        return
+    page = PAGE.read_text(encoding="utf-8")
+    for name, table in made.items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        page = re.sub(
+            f"({begin}\n).*?({end})",
+            lambda match, table=table: f"{match[1]}{table}\n{match[2]}",
+            page,
+            flags=re.DOTALL,
+        )
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

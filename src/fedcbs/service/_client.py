@@ -99,6 +99,15 @@ class SelectorClient(SelectorLink):
         found = json.loads(self._send("PUT", _path(federation, "statistics"), gram))
         return Membership(tuple(found["clients"]), found["refused"])
 
+    def put_rows(self, federation: str, setup: bytes) -> Membership:
+        """Hand in sizes and diagonal instead of the whole matrix, in mode ``fhe``; `select` then asks for single rows."""
+        found = json.loads(self._send("PUT", _path(federation, "rows"), setup))
+        return Membership(tuple(found["clients"]), found["refused"])
+
+    def put_row(self, federation: str, client: str, row: bytes) -> None:
+        """Hand in one row, which is kept."""
+        self._send("PUT", _path(federation, "rows", client), row)
+
     def put_upload(self, federation: str, client: str, upload: bytes) -> None:
         """Hand in one client's upload, where the selector does the server's computation too."""
         self._send("PUT", _path(federation, "uploads", client), upload)
