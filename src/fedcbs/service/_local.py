@@ -220,7 +220,7 @@ class LocalSelector(SelectorLink):
             connection.execute(
                 "INSERT OR REPLACE INTO uploads VALUES (?, ?, ?)", (federation, client, upload)
             )
-            connection.execute("UPDATE federations SET stale=1 WHERE name=?", (federation,))
+            connection.execute("UPDATE federations SET stale=stale+1 WHERE name=?", (federation,))
 
     def remove_upload(self, federation: str, client: str) -> None:
         """Forget a client's upload; from then on it cannot be selected."""
@@ -228,7 +228,7 @@ class LocalSelector(SelectorLink):
         check_name(client)
         with self._store.transaction() as connection:
             connection.execute("DELETE FROM uploads WHERE federation=? AND client=?", (federation, client))
-            connection.execute("UPDATE federations SET stale=1 WHERE name=?", (federation,))
+            connection.execute("UPDATE federations SET stale=stale+1 WHERE name=?", (federation,))
 
     def _select(
         self,
@@ -366,23 +366,24 @@ class LocalSelector(SelectorLink):
         return value if self._report == "exact" else first_digit(value)
 
     def _refresh(self, federation: str) -> None:
-        """Compute from the clients' own uploads, where they came here and have changed."""
-        with self._store.transaction() as connection:
-            if not self._federation(federation)["stale"]:
+        """Compute from the clients' own uploads, where they came here and have changed. Others need not wait for it."""
+        with self._store.transaction():
+            changes = self._federation(federation)["stale"]
+            if not changes:
                 return
-            uploads = {
-                row["client"]: row["upload"]
-                for row in self._store.rows(
-                    "SELECT client, upload FROM uploads WHERE federation=?", federation
-                )
-            }
-            if not uploads:
-                raise ConflictError(f"all clients of {federation!r} have left; wait for an upload")
-            public = self.public_keys(federation)
-            gram = mode_of(public).gram(public, uploads)
-            opened = open_apart(self._secret(federation), gram)
+            query = "SELECT client, upload FROM uploads WHERE federation=?"
+            uploads = {row["client"]: row["upload"] for row in self._store.rows(query, federation)}
+            public, secret = self.public_keys(federation), self._secret(federation)
+        if not uploads:
+            raise ConflictError(f"all clients of {federation!r} have left; wait for an upload")
+        gram = mode_of(public).gram(public, uploads)
+        opened = open_apart(secret, gram)
+        with self._store.transaction() as connection:
             write_statistics(connection, federation, hashlib.sha256(gram).hexdigest(), opened)
-            connection.execute("UPDATE federations SET stale=0 WHERE name=?", (federation,))
+            connection.execute(
+                "UPDATE federations SET stale=stale-? WHERE name=? AND stale>=?",
+                (changes, federation, changes),
+            )  # what came meanwhile is taken in next time
 
     def _exists(self, federation: str, options: FederationOptions, owner: str) -> bool:
         row = self._store.row("SELECT owner, options FROM federations WHERE name=?", federation)
