@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit bench-private fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,12 @@ bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites b
 
 bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites benchmarks/results/audit.* (minutes)
 	$(BIN)/python benchmarks/audit.py
+
+bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
+	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json
+
+fuzz: $(READY) ## 100,000 damaged inputs for everything that decodes what others send
+	$(BIN)/python -m tests.private.fuzz --inputs 100000
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
