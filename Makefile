@@ -9,6 +9,7 @@ READY := $(VENV)/.ready
 .PHONY: help setup demo test check lint format types imports bench bench-balance bench-data clean
 .PHONY: help setup demo test check lint format types imports bench bench-balance bench-data bench-engine clean
 .PHONY: help setup demo test check lint format types imports bench bench-balance bench-private fuzz clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit bench-private bench-data fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,11 +66,15 @@ bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites b
 	$(BIN)/python benchmarks/audit.py
 bench-data: $(READY) ## memory and time of loading 800,000 images; rewrites benchmarks/results/data.* (minutes)
 	$(BIN)/python benchmarks/data.py
+
 bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
 	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json
 
 fuzz: $(READY) ## 100,000 damaged inputs for everything that decodes what others send
 	$(BIN)/python -m tests.private.fuzz --inputs 100000
+
+bench-data: $(READY) ## memory and time of loading 800,000 images; rewrites benchmarks/results/data.* (minutes)
+	$(BIN)/python benchmarks/data.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
