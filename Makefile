@@ -5,11 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit clean
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-data clean
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-data bench-engine clean
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-private fuzz clean
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit bench-private bench-data fuzz clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit bench-data bench-private fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,8 +60,6 @@ bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites b
 
 bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites benchmarks/results/audit.* (minutes)
 	$(BIN)/python benchmarks/audit.py
-bench-data: $(READY) ## memory and time of loading 800,000 images; rewrites benchmarks/results/data.* (minutes)
-	$(BIN)/python benchmarks/data.py
 
 bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
 	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json
