@@ -9,6 +9,9 @@
     │   ├── UndeclaredNeedError   it did not declare the need
     │   └── NeedsTrainingError    the source has labels only, no model that is being trained
     ├── BrokenSelectorError       (also RuntimeError) a selector returned what no cohort can be
+    ├── ProtocolError             (also ValueError)   bytes of the private protocol that cannot be used
+    │   ├── UploadError           a client's upload; names the client
+    │   └── WrongKeyError         a key that is not the pinned one, or is no longer in use
     └── MissingExtraError         (also ImportError)  an optional dependency is not installed
 
 Catch :class:`FedCBSError` to catch all of them; the standard base beside each keeps ``except ValueError`` working.
@@ -26,8 +29,11 @@ __all__ = [
     "InvalidArgumentError",
     "MissingExtraError",
     "NeedsTrainingError",
+    "ProtocolError",
     "UndeclaredNeedError",
     "UnknownNameError",
+    "UploadError",
+    "WrongKeyError",
 ]
 
 
@@ -69,6 +75,29 @@ class NeedsTrainingError(InformationError):
 
 class BrokenSelectorError(FedCBSError, RuntimeError):
     """A selector returned something that cannot be a cohort of this round."""
+
+
+class ProtocolError(FedCBSError, ValueError):
+    """Bytes of the private protocol that cannot be used: damaged, forged, or of another federation."""
+
+
+class UploadError(ProtocolError):
+    """A client's upload that is refused; the others go on without it.
+
+    >>> raise UploadError("mallory", "it is cut short")
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.UploadError: upload of client 'mallory' is refused: it is cut short
+    """
+
+    def __init__(self, client: str, reason: str) -> None:
+        super().__init__(f"upload of client {client!r} is refused: {reason}")
+        self.client = client
+        self.reason = reason
+
+
+class WrongKeyError(ProtocolError):
+    """A public key that is not the one that was pinned, or one that is no longer in use."""
 
 
 class MissingExtraError(FedCBSError, ImportError):
