@@ -29,7 +29,7 @@ class Absences:
     --------
     >>> absences = Absences(pause=2)
     >>> absences.missed(["a"], round_index=3)
-    >>> [round_index for round_index in range(3, 8) if absences.excused("a", round_index)]
+    >>> [round_index for round_index in range(4, 8) if absences.excused("a", round_index)]
     [4, 5]
     """
 

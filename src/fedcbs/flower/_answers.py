@@ -25,6 +25,7 @@ from fedcbs import _checks
 from fedcbs.errors import InvalidArgumentError
 from fedcbs.flower import _client_privacy as privacy
 from fedcbs.flower._errors import FederationError
+from fedcbs.flower._log import LOG
 from fedcbs.flower._vectors import difference
 from fedcbs.flower._wire import RECORD, Query, first_arrays, packed, values
 
@@ -167,7 +168,10 @@ class _Answers:
         wanted = set(cast(Mapping[str, list[str]], record)["report"])
         entries: dict[str, Any] = {}
         if "losses" in wanted:
-            entries.update(self._loss(first_arrays(message.content), context, None))
+            try:
+                entries.update(self._loss(first_arrays(message.content), context, None))
+            except Exception as error:  # the training counts all the same, whatever the user's function does
+                LOG.warning("no loss is told with the training: %s: %s", type(error).__name__, error)
         start = time.monotonic()
         reply = call(message, context)
         entries["seconds"] = time.monotonic() - start

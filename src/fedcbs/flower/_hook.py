@@ -151,7 +151,8 @@ class Selecting(Strategy):
 
 def _own_configure(strategy: Strategy) -> Configure:
     """The wrapped class's own method, of this strategy or of a copy of it."""
-    return cast(Configure, super(Selecting, strategy).configure_train)
+    bound: Any = super(Selecting, cast("Selecting", strategy))
+    return cast(Configure, bound.configure_train)
 
 
 def _chooser(selector: Selector[Any] | str, settings: Settings) -> Chooser:

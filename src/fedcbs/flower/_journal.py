@@ -22,7 +22,7 @@ from fedcbs.flower._records import Records, evaluation_fields, mean_loss
 from fedcbs.flower._replies import Replies, first_metrics
 from fedcbs.flower._roster import Roster
 from fedcbs.flower._settings import Settings
-from fedcbs.flower._strategy import layers, weight_key
+from fedcbs.flower._strategy import layers, own_class, weight_key
 
 __all__ = ["Journal"]
 
@@ -200,7 +200,7 @@ class Journal:
             self._records.summarise(status)
 
     def _config(self, strategy: Strategy) -> dict[str, Any]:
-        names = [kind.__name__ for layer in layers(strategy) for kind in [_own_class(layer)]]
+        names = [own_class(layer).__name__ for layer in layers(strategy)]
         options = {
             field.name: getattr(self._settings, field.name)
             for field in dataclasses.fields(self._settings)
@@ -218,10 +218,6 @@ class Journal:
             "evaluation": {},
             "run": {"seed": self._settings.seed},
         }
-
-
-def _own_class(layer: object) -> type:
-    return next(kind for kind in type(layer).__mro__ if not kind.__dict__.get("_fedcbs_made", False))
 
 
 def _trained_sizes(replies: Replies, key: str | None) -> dict[str, int]:

@@ -15,7 +15,7 @@ from flwr.serverapp.strategy import Strategy
 from fedcbs.flower._errors import FederationStateError
 from fedcbs.flower._log import LOG
 from fedcbs.flower._plain import digest
-from fedcbs.flower._strategy import layers
+from fedcbs.flower._strategy import layers, own_class
 
 __all__ = ["Memory"]
 
@@ -90,9 +90,7 @@ class Memory:
 
 
 def _name(layer: object) -> str:
-    """The strategy's own class, not the one that selection put before it."""
-    kinds = [kind for kind in type(layer).__mro__ if not kind.__dict__.get("_fedcbs_made", False)]
-    return kinds[0].__name__
+    return own_class(layer).__name__
 
 
 def _releases(layer: Any) -> int:

@@ -49,28 +49,29 @@ def sort_replies(
     node_of = sender(sent.values())
     reasons: dict[str, str] = {}
     candidates: dict[str, Message] = {}
-    passed_on: list[Message] = []
+    passed_on: dict[str, Message] = {}
     for reply in replies:
         name = name_at.get(node_of(reply))
         if name is None or name in candidates or name in reasons:
             continue
         if reply.has_error():
             reasons[name] = f"error {reply.error.code}: {last_line(reply.error.reason)}"
-            passed_on.append(reply)
+            passed_on[name] = reply
         else:
             candidates[name] = reply
     garbage = _garbage(candidates, sent, weight_key) if check else {}
     for name, reply in candidates.items():
         if name in garbage:
-            passed_on.append(Message(Error(code=GARBAGE, reason=garbage[name]), reply_to=sent[name]))
+            passed_on[name] = Message(Error(code=GARBAGE, reason=garbage[name]), reply_to=sent[name])
         else:
-            passed_on.append(reply)
+            passed_on[name] = reply
     reasons |= garbage
     for name in sent:
         if name not in candidates:
             reasons.setdefault(name, "no reply before the timeout")
     usable = {name: candidates[name] for name in sent if name in candidates and name not in garbage}
-    return Replies(usable, reasons, passed_on)
+    # In the cohort's order: sums of floating-point numbers must not depend on whose reply came first.
+    return Replies(usable, reasons, [passed_on[name] for name in sent if name in passed_on])
 
 
 def first_metrics(content: RecordDict) -> MetricRecord | None:

@@ -194,7 +194,9 @@ class Roster:
         failed = dict(answers.failed)
         heard: dict[int, RecordDict] = dict(answers.contents)
         if not question.entries["ask"]:  # an app without answers will do
-            heard |= {node: RecordDict() for node, why in failed.items() if why != NO_ANSWER}
+            mute = [node for node, why in failed.items() if why != NO_ANSWER]
+            heard |= {node: RecordDict() for node in mute}
+            failed = {node: why for node, why in failed.items() if why == NO_ANSWER}
         told = _statements(heard, question, failed)
         names = self._names(grid, {node: heard[node] for node in told})
         arrivals = [Arrival(node, name) for node, name in names.items()]

@@ -14,7 +14,7 @@ from flwr.serverapp.strategy import Strategy
 from fedcbs.flower._errors import SelectionNotHonouredError
 from fedcbs.flower._grid import SelectedGrid
 
-__all__ = ["Configure", "addressed_to", "layers", "preview", "trains", "weight_key"]
+__all__ = ["Configure", "addressed_to", "layers", "own_class", "preview", "trains", "weight_key"]
 
 Configure = Callable[[int, ArrayRecord, ConfigRecord, Grid], Iterable[Message]]
 
@@ -29,6 +29,11 @@ def layers(strategy: object) -> Iterator[Any]:
             seen.add(id(layer))
             yield layer
             waiting += [value for value in vars(layer).values() if isinstance(value, Strategy)]
+
+
+def own_class(strategy: object) -> type:
+    """The strategy's own class, not the one that was made to put selection before it."""
+    return next(kind for kind in type(strategy).__mro__ if not kind.__dict__.get("_fedcbs_made", False))
 
 
 def trains(strategy: object) -> bool:
@@ -62,7 +67,7 @@ def addressed_to(
     addressed = sorted(message.metadata.dst_node_id for message in messages)
     if addressed != sorted(node_ids):
         raise SelectionNotHonouredError(
-            f"{type(strategy).__mro__[1].__name__} addressed the nodes {addressed} instead of {sorted(node_ids)}; "
+            f"{own_class(strategy).__name__} addressed the nodes {addressed} instead of {sorted(node_ids)}; "
             "it chooses its nodes otherwise than from the grid that it is given, so no selector can be put before it"
         )
     return messages
