@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,12 @@ bench: $(READY) ## speed of selection beside its yardsticks; rewrites benchmarks
 
 bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmarks/results/balance.* (minutes)
 	$(BIN)/python benchmarks/balance.py
+
+bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites benchmarks/results/noise.*
+	$(BIN)/python benchmarks/noise.py
+
+bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites benchmarks/results/audit.* (minutes)
+	$(BIN)/python benchmarks/audit.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -12,6 +12,12 @@
     ├── ProtocolError             (also ValueError)   bytes of the private protocol that cannot be used
     │   ├── UploadError           a client's upload; names the client
     │   └── WrongKeyError         a key that is not the pinned one, or is no longer in use
+    ├── BudgetSpentError          a client's privacy budget does not cover another noised upload
+    ├── ServiceError              the selector's service could not do what it was asked
+    │   ├── AnswersNeededError    the selector wants to know something of clients before it can choose
+    │   ├── ConflictError         it contradicts what was done before
+    │   ├── NotAllowedError       the certificate's name may not do that
+    │   └── UnreachableError      (also ConnectionError)  nobody answers, or not in time
     └── MissingExtraError         (also ImportError)  an optional dependency is not installed
 
 Catch :class:`FedCBSError` to catch all of them; the standard base beside each keeps ``except ValueError`` working.
@@ -23,15 +29,21 @@ import difflib
 from collections.abc import Iterable
 
 __all__ = [
+    "AnswersNeededError",
     "BrokenSelectorError",
+    "BudgetSpentError",
+    "ConflictError",
     "FedCBSError",
     "InformationError",
     "InvalidArgumentError",
     "MissingExtraError",
     "NeedsTrainingError",
+    "NotAllowedError",
     "ProtocolError",
+    "ServiceError",
     "UndeclaredNeedError",
     "UnknownNameError",
+    "UnreachableError",
     "UploadError",
     "WrongKeyError",
 ]
@@ -98,6 +110,44 @@ class UploadError(ProtocolError):
 
 class WrongKeyError(ProtocolError):
     """A public key that is not the one that was pinned, or one that is no longer in use."""
+
+
+class BudgetSpentError(FedCBSError):
+    """A client's privacy budget does not cover another noised upload."""
+
+
+class ServiceError(FedCBSError):
+    """The selector's service could not do what it was asked."""
+
+
+class AnswersNeededError(ServiceError):
+    """The selector wants to know something of clients before it can choose; ask them, and ask again with the answers.
+
+    >>> raise AnswersNeededError("losses", ("a", "b"))
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.AnswersNeededError: the selector wants to know losses of 2 clients before it can choose; give select an `ask`
+    """
+
+    def __init__(self, need: str, clients: Iterable[str], problem: str | None = None) -> None:
+        self.need = need
+        self.clients = tuple(clients)
+        super().__init__(
+            problem
+            or f"the selector wants to know {need} of {len(self.clients)} clients before it can choose; give select an `ask`"
+        )
+
+
+class ConflictError(ServiceError):
+    """A request contradicts what was done before."""
+
+
+class NotAllowedError(ServiceError):
+    """The name in the certificate may not do that."""
+
+
+class UnreachableError(ServiceError, ConnectionError):
+    """Nobody answers, or not in time."""
 
 
 class MissingExtraError(FedCBSError, ImportError):

@@ -24,12 +24,14 @@ from fedcbs.flower._errors import (
 )
 from fedcbs.flower._grid import SelectedGrid
 from fedcbs.flower._hook import with_selector
+from fedcbs.flower._party import SelectorParty
 
 __all__ = [
     "FederationError",
     "FederationStateError",
     "SelectedGrid",
     "SelectionNotHonouredError",
+    "SelectorParty",
     "with_answers",
     "with_selector",
 ]

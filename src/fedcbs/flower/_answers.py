@@ -26,6 +26,7 @@ from fedcbs.errors import InvalidArgumentError
 from fedcbs.flower import _client_privacy as privacy
 from fedcbs.flower._errors import FederationError
 from fedcbs.flower._log import LOG
+from fedcbs.flower._relay import relayed
 from fedcbs.flower._vectors import difference
 from fedcbs.flower._wire import RECORD, Query, first_arrays, packed, values
 
@@ -118,7 +119,7 @@ class _Answers:
         if query is Query.LOSSES:
             limit = values(message.content).get("limit")
             return packed(self._loss(first_arrays(message.content), context, cast("int | None", limit)))
-        return privacy.relayed(message.content, context)
+        return relayed(message.content, context)
 
     def _statistics(self, question: RecordDict, context: Context) -> RecordDict:
         asked = values(question)

@@ -121,6 +121,9 @@ class Chooser(abc.ABC):
         """Check new uploads; return those refused, and why."""
         return {}
 
+    def attend(self, grid: Grid) -> None:
+        """Note the grid of the run, where the chooser itself speaks through it."""
+
     def own_nodes(self, grid: Grid) -> frozenset[int]:  # noqa: ARG002  # most have none
         """Nodes that are no clients but serve the choice; never trained on."""
         return frozenset()

@@ -62,6 +62,7 @@ class Director:
         grid: Grid,
     ) -> list[Message]:
         """Choose a cohort, and let the strategy make the messages of its training."""
+        self._chooser.attend(grid)
         self.journal.begin(strategy)
         self.journal.close_round()
         round_index = self.journal.offset + server_round
@@ -172,6 +173,7 @@ class Director:
         call = inspect.signature(run).bind(*given, **named)
         call.apply_defaults()
         options = call.arguments
+        self._chooser.attend(options["grid"])
         saved = self.journal.resume(strategy)
         if saved is not None:
             options["initial_arrays"] = saved

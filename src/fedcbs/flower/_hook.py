@@ -21,6 +21,7 @@ from fedcbs.errors import InvalidArgumentError
 from fedcbs.flower._chooser import Chooser
 from fedcbs.flower._director import Director
 from fedcbs.flower._own import OwnSelector
+from fedcbs.flower._party import PartyChooser, SelectorParty
 from fedcbs.flower._settings import Settings
 from fedcbs.flower._strategy import Configure
 from fedcbs.selectors import Need, Selector, parse_selector
@@ -32,7 +33,7 @@ StrategyT = TypeVar("StrategyT", bound=Strategy)
 
 def with_selector(
     strategy: StrategyT,
-    selector: Selector[Any] | str,
+    selector: Selector[Any] | str | SelectorParty,
     *,
     cohort_size: int,
     seed: int = 0,
@@ -55,11 +56,11 @@ def with_selector(
     strategy
         Any strategy of Flower's message API, built in or the user's own. It is not changed.
     selector
-        A selector, or its name with options (``fedcbs-exact:sweeps=10``).
+        A selector, its name with options (``fedcbs-exact:sweeps=10``), or the party that holds the key of a private mode.
     cohort_size
         How many clients train in a round.
     seed
-        With the number of the round, fixes every random choice.
+        With the number of the round, fixes every random choice; a party has a seed of its own.
     min_clients
         How many clients the first round waits for; at least `cohort_size`.
     wait
@@ -155,7 +156,9 @@ def _own_configure(strategy: Strategy) -> Configure:
     return cast(Configure, bound.configure_train)
 
 
-def _chooser(selector: Selector[Any] | str, settings: Settings) -> Chooser:
+def _chooser(selector: Selector[Any] | str | SelectorParty, settings: Settings) -> Chooser:
+    if isinstance(selector, SelectorParty):
+        return PartyChooser(selector, settings)
     made = parse_selector(selector) if isinstance(selector, str) else selector
     if not isinstance(made, Selector):
         raise InvalidArgumentError(f"selector={selector!r} must be a selector, or the name of one")

@@ -25,6 +25,7 @@ from fedcbs.flower._errors import FederationError, FederationStateError
 from fedcbs.flower._log import LOG
 from fedcbs.flower._own import OwnSelector
 from fedcbs.flower._population import Population
+from fedcbs.flower._settings import Settings
 from fedcbs.private import Mode, PublicKeys, Work, mode_of
 from fedcbs.selectors import Need, Selector, parse_selector
 from fedcbs.service import Cohort, FederationStatus, SelectorLink
@@ -89,18 +90,16 @@ class PartyChooser(Chooser):
     ----------
     party
         Who, and what to do without it.
-    loss_batch, folder
-        As in the settings of the run.
+    settings
+        Those of the run.
     """
 
-    def __init__(self, party: SelectorParty, *, loss_batch: int, folder: os.PathLike[str] | None) -> None:
+    def __init__(self, party: SelectorParty, settings: Settings) -> None:
         self._party = party
         self._link = party.link
-        self._loss_batch = loss_batch
-        self._work = Work(processes=os.cpu_count() or 1)
-        self._folder = folder
+        self._settings = settings
         self._fallback = (
-            None if party.fallback is None else OwnSelector(party.substitute(), loss_batch=loss_batch)
+            None if party.fallback is None else OwnSelector(party.substitute(), loss_batch=settings.loss_batch)
         )
         self._status: FederationStatus | None = None
         self._keys: PublicKeys | None = None
@@ -108,7 +107,6 @@ class PartyChooser(Chooser):
         self._members: frozenset[str] = frozenset()
         self._handed_over = ""
         self._chosen = 0
-        self._grid: Grid | None = None
 
     # What the party is.
 
@@ -191,7 +189,7 @@ class PartyChooser(Chooser):
             return
         start = time.monotonic()
         mode = mode_of(self.keys)
-        gram = mode.gram(self.keys, uploads, self._masks(mode, uploads), work=self._work)
+        gram = mode.gram(self.keys, uploads, self._masks(mode, uploads), work=self._work())
         federation = self._party.federation
         membership = self._patiently(
             "waits", lambda: self._link.put_statistics(federation, gram)
@@ -205,6 +203,12 @@ class PartyChooser(Chooser):
             len(gram) / 1e6,
             time.monotonic() - start,
         )
+
+    def _work(self) -> Work:
+        """All processors; finished parts are kept beside the run, for when somebody joins."""
+        folder = self._settings.folder
+        state = None if folder is None else folder / "gram"
+        return Work(processes=os.cpu_count() or 1, state=state)
 
     def _masks(self, mode: Mode, uploads: Mapping[str, bytes]) -> bytes | None:
         if not mode.exchanges_masks:
@@ -263,7 +267,7 @@ class PartyChooser(Chooser):
             return inquiry.updates(names)
         if need is Need.UPDATE_NORMS:
             return inquiry.norms(names)
-        return inquiry.losses(names, self._loss_batch if need is Need.BATCH_LOSSES else None)
+        return inquiry.losses(names, self._settings.loss_batch if need is Need.BATCH_LOSSES else None)
 
     def observe(self, learnt: Learnt, population: Population) -> None:
         """Tell the party what came of its choice."""

@@ -9,16 +9,22 @@
 (('a', 'b'), [[10, 2], [2, 8]], [4, 4])
 """
 
+from fedcbs.private._accountant import Accountant, parse_budget
 from fedcbs.private._keys import Keys, PublicKeys, SecretKeys
 from fedcbs.private._mode import DEFAULT_MAX_EXAMPLES, Mode, Work
+from fedcbs.private._noise import DiscreteGaussian, DiscreteLaplace, Noise, parse_noise
 from fedcbs.private._opened import OpenedGram
 from fedcbs.private._registry import known_modes, make_mode, mode_of
 from fedcbs.private._uploads import UploadFolder
 
 __all__ = [
     "DEFAULT_MAX_EXAMPLES",
+    "Accountant",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
     "Keys",
     "Mode",
+    "Noise",
     "OpenedGram",
     "PublicKeys",
     "SecretKeys",
@@ -27,4 +33,6 @@ __all__ = [
     "known_modes",
     "make_mode",
     "mode_of",
+    "parse_budget",
+    "parse_noise",
 ]
