@@ -6,6 +6,7 @@ key reaches them through the server, which could put its own in its place.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -58,7 +59,7 @@ class PublicKeys:
     parts: Mapping[str, bytes] = field(repr=False)
     retired: tuple[str, ...] = ()
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """Hexadecimal SHA-256 of everything public; clients pin it."""
         digests = self.parts.digests if isinstance(self.parts, _Folder) else digest_of_parts(self.parts)

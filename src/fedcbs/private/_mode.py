@@ -8,7 +8,6 @@ may hold. What is public is written here once; a mode writes the methods with an
 from __future__ import annotations
 
 import abc
-import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,12 +21,13 @@ from fedcbs import _checks
 from fedcbs.errors import InvalidArgumentError, ProtocolError, UploadError, WrongKeyError
 from fedcbs.private._keys import Keys, PublicKeys, SecretKeys
 from fedcbs.private._opened import OpenedGram
-from fedcbs.private._wire import Buffer, Message, Section, check_name, frame, pack, unpack
+from fedcbs.private._wire import DIGEST, Buffer, Message, Section, check_name, frame, pack, unpack
 
 __all__ = ["DEFAULT_MAX_EXAMPLES", "Mode", "Work"]
 
 DEFAULT_MAX_EXAMPLES = 2**16 - 1
 MOST_CLASSES, MOST_EXAMPLES = 1024, 2**24 - 1
+COMPARED = 64
 KEPT = 4096
 """Payloads up to here stay in memory after they are checked; larger ones are read again where they are needed."""
 HEADER_OF_GRAM = 1 << 26
@@ -44,7 +44,7 @@ class Work:
     Parameters
     ----------
     processes
-        Processes that compute at the same time.
+        Processes that compute at the same time; with 0 it is done in this one, which is as safe and starts at once.
     state
         Folder for finished blocks: an interrupted computation goes on from there, and one with new clients reuses them.
     progress
@@ -53,7 +53,7 @@ class Work:
         Told of each upload that is refused.
     """
 
-    processes: int = 1
+    processes: int = 0
     state: Path | None = None
     progress: Callable[[int, int], None] = _ignore
     on_refusal: Callable[[UploadError], None] = _ignore
@@ -249,7 +249,13 @@ class Mode(abc.ABC):
             )
         return row
 
-    def _payload(self, public: PublicKeys, fingerprint: str, upload: Buffer, client: str) -> memoryview:
+    def _glance(self, payload: memoryview) -> None:
+        """Check what is quickly checked, where the rest is checked when the payload is used."""
+        self._check(payload)
+
+    def _payload(
+        self, public: PublicKeys, fingerprint: str, upload: Buffer, client: str, *, glance: bool = False
+    ) -> memoryview:
         """Return the payload of a good upload; `fingerprint` is that of `public`."""
         try:
             check_name(client)
@@ -259,7 +265,7 @@ class Mode(abc.ABC):
                 raise ProtocolError(f"it was made by client {str(message.header.get('client'))[:40]!r}")
             if len(message.sections) != 1:
                 raise ProtocolError(f"it has {len(message.sections)} sections, not 1")
-            self._check(message.sections[0])
+            (self._glance if glance else self._check)(message.sections[0])
         except (ProtocolError, InvalidArgumentError) as error:
             raise UploadError(client, str(error)) from None
         return message.sections[0]
@@ -282,24 +288,26 @@ class Accepted(Mapping[str, memoryview]):
         self._small: dict[str, bytes] = {}
         self.digests: dict[str, bytes] = {}
         self.refused: dict[str, UploadError] = {}
+        copies: dict[bytes, list[str]] = {}
         for client in sorted(uploads):
             try:
-                payload = self._read(client)
+                payload, digest = self._read(client)
             except UploadError as error:
                 self.refused[client] = error
                 continue
-            self.digests[client] = hashlib.sha256(payload).digest()
+            self.digests[client] = digest
+            copies.setdefault(bytes(payload[:COMPARED]), []).append(client)
             if len(payload) <= KEPT:
                 self._small[client] = bytes(payload)
         if mode.randomised:
-            self._refuse_copies()
+            for clients in copies.values():
+                self._refuse_copies(clients)
 
     def __getitem__(self, client: str) -> memoryview:
         if client in self._small:
             return memoryview(self._small[client])
-        digest = self.digests[client]
-        payload = self._read(client)
-        if hashlib.sha256(payload).digest() != digest:
+        payload, digest = self._read(client)
+        if digest != self.digests[client]:
             raise UploadError(client, "it changed while it was being used; run again")
         return payload
 
@@ -309,24 +317,26 @@ class Accepted(Mapping[str, memoryview]):
     def __len__(self) -> int:
         return len(self.digests)
 
-    def _read(self, client: str) -> memoryview:
-        return self._mode._payload(self._public, self._fingerprint, self._uploads[client], client)
+    def refuse(self, client: str, reason: str) -> UploadError:
+        """Leave out an upload that turned out to be of no use."""
+        self.refused[client] = error = UploadError(client, reason)
+        self.digests.pop(client, None)
+        self._small.pop(client, None)
+        return error
 
-    def _refuse_copies(self) -> None:
-        """Encryption is random: of two uploads with the same bytes at least one is a copy, and nobody can tell which."""
-        first: dict[bytes, str] = {}
-        for client, digest in list(self.digests.items()):
-            other = first.setdefault(digest, client)
-            if other == client:
-                continue
-            for one, two in ((other, client), (client, other)):
-                if one not in self.refused:
-                    self.refused[one] = UploadError(
-                        one,
-                        f"it holds the same bytes as that of client {two!r}; one is a copy, and both must encrypt again",
-                    )
-                self.digests.pop(one, None)
-                self._small.pop(one, None)
+    def _read(self, client: str) -> tuple[memoryview, bytes]:
+        upload = self._uploads[client]
+        payload = self._mode._payload(self._public, self._fingerprint, upload, client, glance=True)
+        return payload, bytes(memoryview(upload)[-DIGEST:])
+
+    def _refuse_copies(self, clients: list[str]) -> None:
+        """Encryption is random: of uploads that begin alike all but one are copies, and nobody can tell which."""
+        for client in clients if len(clients) > 1 else []:
+            other = clients[0] if client != clients[0] else clients[1]
+            self.refuse(
+                client,
+                f"it holds the same bytes as that of client {other!r}; one is a copy, and both must encrypt again",
+            )
 
 
 def _names(section: memoryview) -> tuple[str, ...]:

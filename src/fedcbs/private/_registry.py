@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from fedcbs.errors import UnknownNameError
 from fedcbs.private._keys import PublicKeys, SecretKeys
+from fedcbs.private._masked import Masked
 from fedcbs.private._mode import DEFAULT_MAX_EXAMPLES, Mode
 from fedcbs.private._plain import Plain
 from fedcbs.private._sealed import Sealed
 
 __all__ = ["MODES", "known_modes", "make_mode", "mode_of"]
 
-MODES: tuple[type[Mode], ...] = (Plain, Sealed)
+MODES: tuple[type[Mode], ...] = (Plain, Sealed, Masked)
 
 
 def known_modes() -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from fedcbs.errors import InvalidArgumentError, ProtocolError
 
-__all__ = ["Buffer", "Message", "Section", "check_name", "frame", "pack", "unpack"]
+__all__ = ["DIGEST", "Buffer", "Message", "Section", "check_name", "frame", "pack", "unpack"]
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
@@ -45,14 +45,14 @@ class Message:
 
 
 def check_name(client: object) -> str:
-    r"""Return the name of a client if it can be one: it is shown to people and is part of the names of files.
+    """Return the name of a client if it can be one: it is shown to people and is part of the names of files.
 
     >>> check_name("hospital-7")
     'hospital-7'
     >>> check_name("../etc")
     Traceback (most recent call last):
     ...
-    fedcbs.errors.InvalidArgumentError: client='../etc' is no name of a client; use 1 to 128 printable characters without / or \\, and no dot in front
+    fedcbs.errors.InvalidArgumentError: client='../etc' is no name of a client; use 1 to 128 printable characters without slashes, and no dot in front
     """
     if (
         isinstance(client, str)
@@ -65,7 +65,7 @@ def check_name(client: object) -> str:
         return client
     shown = repr(client)[: LONGEST_NAME + 20]
     raise InvalidArgumentError(
-        f"client={shown} is no name of a client; use 1 to {LONGEST_NAME} printable characters without / or \\, "
+        f"client={shown} is no name of a client; use 1 to {LONGEST_NAME} printable characters without slashes, "
         "and no dot in front"
     )
 
