@@ -121,6 +121,7 @@ class Chooser(abc.ABC):
         """Check new uploads; return those refused, and why."""
         return {}
 
+    @abc.abstractmethod
     def attend(self, grid: Grid) -> None:
         """Note the grid of the run, where the chooser itself speaks through it."""
 

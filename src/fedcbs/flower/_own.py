@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
+from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from fedcbs.flower._chooser import Choice, Chooser, Learnt, Question, Situation
@@ -40,6 +41,9 @@ class OwnSelector(Chooser):
         self._information: tuple[tuple[int, int], FactorGram] | None = None
         self.name, self.needs, self.learns = selector.name, selector.needs, selector.learns
         self.mode = "plain" if self.needs & COUNTS else "none"
+
+    def attend(self, grid: Grid) -> None:
+        """Nothing to note."""
 
     def question(self) -> Question:
         """Label counts in the clear if the selector needs them, sizes if only those, durations likewise."""

@@ -61,7 +61,9 @@ class SelectorParty:
 
     def __post_init__(self) -> None:
         if not isinstance(self.link, SelectorLink):
-            raise InvalidArgumentError(f"link={self.link!r} must be a LocalSelector, SelectorClient or RelayedSelector")
+            raise InvalidArgumentError(
+                f"link={self.link!r} must be a LocalSelector, SelectorClient or RelayedSelector"
+            )
         _checks.real(self.patience, "patience", minimum=0)
         if self.fallback is not None:
             self.substitute()
@@ -99,7 +101,9 @@ class PartyChooser(Chooser):
         self._link = party.link
         self._settings = settings
         self._fallback = (
-            None if party.fallback is None else OwnSelector(party.substitute(), loss_batch=settings.loss_batch)
+            None
+            if party.fallback is None
+            else OwnSelector(party.substitute(), loss_batch=settings.loss_batch)
         )
         self._status: FederationStatus | None = None
         self._keys: PublicKeys | None = None
@@ -191,9 +195,7 @@ class PartyChooser(Chooser):
         mode = mode_of(self.keys)
         gram = mode.gram(self.keys, uploads, self._masks(mode, uploads), work=self._work())
         federation = self._party.federation
-        membership = self._patiently(
-            "waits", lambda: self._link.put_statistics(federation, gram)
-        )
+        membership = self._patiently("waits", lambda: self._link.put_statistics(federation, gram))
         for name, why in membership.refused.items():
             LOG.warning("the selector refuses client %s: %s", name, why)
         self._members, self._handed_over = frozenset(membership.clients), digest
