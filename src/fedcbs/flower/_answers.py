@@ -14,6 +14,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -89,10 +90,12 @@ class _Answering(ClientApp):
         if category != "query" or action not in set(Query):
             return super().__call__(message, context)
         if action == Query.UPDATES:
-            content = self._fedcbs.update(message, context, super().__call__)
-        else:
-            content = self._fedcbs.answer(Query(action), message, context)
-        return Message(content, reply_to=message)
+            return Message(self._fedcbs.update(message, context, super().__call__), reply_to=message)
+        lifespan = getattr(
+            self, "_lifespan", nullcontext
+        )  # what the app sets up, the user's functions may rely on
+        with lifespan(context):
+            return Message(self._fedcbs.answer(Query(action), message, context), reply_to=message)
 
 
 class _Answers:

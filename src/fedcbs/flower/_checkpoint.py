@@ -38,7 +38,7 @@ class Saved:
     strategy, chooser, absences, durations
         Memories of the parts.
     record
-        The round's record, if it was not yet written.
+        The round's record, which is written to the file of rounds once the round has been evaluated.
     """
 
     identity: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Saved:
     chooser: Mapping[str, Any]
     absences: Mapping[str, Any]
     durations: Mapping[str, Any]
-    record: Mapping[str, Any] | None
+    record: Mapping[str, Any]
 
 
 class Checkpoints:

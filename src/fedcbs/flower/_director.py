@@ -168,6 +168,22 @@ class Director:
                 message.metadata.ttl = min(message.metadata.ttl, self.timeout)
         return messages
 
+    def evaluated(
+        self,
+        aggregate: Callable[[int, Iterable[Message]], MetricRecord | None],
+        server_round: int,
+        replies: Iterable[Message],
+    ) -> MetricRecord | None:
+        """Let the strategy aggregate, in the clients' order rather than that of arrival, and record the result."""
+        listed = sorted(replies, key=self._place)
+        metrics = aggregate(self.journal.offset + server_round, listed)
+        self.journal.evaluated(metrics)
+        return metrics
+
+    def _place(self, reply: Message) -> int:
+        name = self._roster.population.name_of(reply.metadata.src_node_id)
+        return len(self._roster.population) if name is None else self._roster.population.index_of(name)
+
     def start(self, strategy: Strategy, run: Callable[..., Result], *given: Any, **named: Any) -> Result:
         """Run a strategy's own loop for the rounds that are left, from the last checkpoint on."""
         call = inspect.signature(run).bind(*given, **named)

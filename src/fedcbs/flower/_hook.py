@@ -140,10 +140,7 @@ class Selecting(Strategy):
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Aggregate as the strategy does, and record the result."""
-        journal = self._fedcbs.journal
-        metrics = super().aggregate_evaluate(journal.offset + server_round, replies)  # type: ignore[safe-super]
-        journal.evaluated(metrics)
-        return metrics
+        return self._fedcbs.evaluated(super().aggregate_evaluate, server_round, replies)  # type: ignore[safe-super]
 
     def start(self, grid: Grid, initial_arrays: ArrayRecord, *args: Any, **kwargs: Any) -> Result:
         """Run as the strategy does, from the last checkpoint on where there is one."""

@@ -96,8 +96,9 @@ class Journal:
         self._chooser.restore(saved.chooser)
         self._roster.absences.restore(saved.absences)
         self._durations.restore(saved.durations)
-        self._records.keep_until(saved.round_index - (saved.record is not None))
-        self._pending = None if saved.record is None else dict(saved.record)
+        self._records.keep_until(saved.round_index)
+        written = any(record["round"] == saved.round_index for record in self._records.read())
+        self._pending = None if written else dict(saved.record)
         LOG.info("going on after round %d, from %s", self.offset, self._checkpoints.path)
         return saved.arrays
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 from typing import Any, BinaryIO
+from zipfile import BadZipFile
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord
@@ -49,11 +50,11 @@ def write_plain(path: Path, value: object) -> None:
 def read_plain(path: Path) -> Any:
     """Read what :func:`write_plain` wrote."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             text = stored["text"].tobytes().decode()
             arrays = [stored[f"a{number}"] for number in range(len(stored.files) - 1)]
         return _decode(json.loads(text), arrays)
-    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, BadZipFile) as error:
         raise FederationStateError(
             f"{str(path)!r} cannot be read ({error}); put a copy in its place, or start in another folder"
         ) from error
