@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, Context, MetricRecord
@@ -12,6 +11,9 @@ from flwr.serverapp.strategy import FedAdam
 
 from digits_app import task
 from fedcbs.flower import SelectorParty, with_selector
+from fedcbs.service import FederationOptions, LocalSelector
+
+UserConfig = dict[str, bool | float | int | str]
 
 app = ServerApp()
 
@@ -41,13 +43,41 @@ def main(grid: Grid, context: Context) -> None:
     )
 
 
-def chooser(config: dict[str, Any]) -> SelectorParty | str:
+def chooser(config: UserConfig) -> SelectorParty | str:
     """Who chooses, as the run's configuration says."""
     mode = str(config["private-mode"])
     if not mode:
         return str(config["selector"])
-    federation, selector = str(config["federation"]), str(config["selector"])
-    return SelectorParty(link(config), federation)
+    federation = str(config["federation"])
+    if config["selector-url"]:
+        from fedcbs.service import SelectorClient
+
+        certificates = str(config["selector-certificates"]) or None
+        caller = str(config["selector-caller"])
+        link = SelectorClient(
+            str(config["selector-url"]), certificates=certificates, name=caller, patience=5.0
+        )
+        return SelectorParty(link, federation)
+    return SelectorParty(own_party(config, mode, federation), federation)
+
+
+def own_party(config: UserConfig, mode: str, federation: str) -> LocalSelector:
+    """A party in this process: for simulations, where it protects nobody from anybody."""
+    folder = str(config["out"])
+    if folder:
+        path = Path(folder).expanduser()
+        path.mkdir(parents=True, exist_ok=True)
+        party = LocalSelector(path / "selector.sqlite")
+    else:
+        party = LocalSelector()
+    options = FederationOptions(
+        num_classes=task.NUM_CLASSES,
+        mode=mode,
+        selector=str(config["selector"]),
+        seed=int(config["seed"]),
+    )
+    party.create(federation, options)
+    return party
 
 
 def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord:

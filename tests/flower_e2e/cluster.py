@@ -1,0 +1,229 @@
+"""A real federation on the loopback interface: SuperLink, SuperExec and SuperNodes as processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.flower_e2e.credentials import make_node_key, make_tls
+
+ROOT = Path(__file__).resolve().parents[2]
+APP = ROOT / "examples" / "flower"
+PATIENCE = float(os.environ.get("FEDCBS_E2E_PATIENCE", "240"))
+"""Seconds for anything that is waited for; the machine may be busy."""
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def until(what: str, condition: Callable[[], Any], *, patience: float = PATIENCE) -> Any:
+    """Wait for a condition, and return what it gave."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.3)
+    raise AssertionError(f"waited {patience:g} s in vain until {what}")
+
+
+class Process:
+    """A process with a group and a log of its own, ended with all that it started."""
+
+    def __init__(self, name: str, command: Sequence[str | Path], folder: Path, env: dict[str, str]) -> None:
+        self.name, self.command, self.folder, self.env = name, [str(part) for part in command], folder, env
+        self.log = folder / f"{name}.log"
+        self.popen: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Process:
+        with self.log.open("ab") as log:
+            self.popen = subprocess.Popen(
+                self.command, stdout=log, stderr=log, cwd=self.folder, env=self.env, start_new_session=True
+            )
+        return self
+
+    @property
+    def alive(self) -> bool:
+        return self.popen is not None and self.popen.poll() is None
+
+    def kill(self) -> None:
+        """SIGKILL to the process and its children, as a crash of the machine would have it."""
+        assert self.popen is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.wait()
+
+    def stop(self) -> None:
+        if self.popen is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.popen.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(10)
+        self.kill()
+
+    def said(self, text: str) -> bool:
+        return self.log.is_file() and text in self.log.read_text(errors="replace")
+
+
+class Cluster:
+    """A SuperLink with TLS, node authentication, process isolation and SQLite state, and its SuperNodes."""
+
+    def __init__(self, folder: Path, *, num_nodes: int = 6) -> None:
+        self.folder, self.num_nodes = folder, num_nodes
+        self.tls, self.keys = folder / "tls", folder / "keys"
+        self.bin = Path(sys.executable).parent
+        self.port, *self.node_ports = free_ports(1 + num_nodes)
+        self.env = self._environment()
+        self.link = self._process("superlink", self._link_command())
+        self.exec = self._process(
+            "superexec",
+            ["flower-superexec", "--runtime-api-address", self.address, "--root-certificates", self.tls / "ca.pem"],
+        )
+        self.nodes: list[Process] = []
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self, node_config: Callable[[int], str] = lambda _: "") -> None:
+        """Start everything, and wait until all nodes are online."""
+        make_tls(self.tls)
+        home = Path(self.env["FLWR_HOME"])
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "config.toml").write_text(
+            '[superlink]\ndefault = "deployment"\n[superlink.deployment]\n'
+            f'address = "{self.address}"\nroot-certificates = "{self.tls / "ca.pem"}"\n'
+        )
+        shutil.copytree(APP, self.folder / "app", ignore=shutil.ignore_patterns("__pycache__", "deploy"))
+        self.link.start()
+        until("the SuperLink listens", self._listens)
+        self.exec.start()
+        for number in range(self.num_nodes):
+            make_node_key(self.keys, f"node-{number}")
+            self.flwr("supernode", "register", self.keys / f"node-{number}.pub", "deployment")
+            self.nodes.append(self._process(f"node-{number}", self._node_command(number, node_config(number))))
+            self.nodes[-1].start()
+        for node in self.nodes:
+            until(f"{node.name} is online", lambda node=node: node.said("SuperNode ID"))
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def restart_link(self, *, down: float) -> None:
+        """Kill the SuperLink, and start it again after some seconds."""
+        self.link.kill()
+        time.sleep(down)
+        self.link.start()
+        until("the SuperLink listens again", self._listens)
+
+    def run(self, **config: Any) -> int:
+        """Start a run of the example app, and return its number."""
+        pairs = " ".join(f"{key.replace('_', '-')}={json.dumps(value)}" for key, value in config.items())
+        out = self.flwr(
+            "run", ".", "deployment", "--format", "json", "--run-config", pairs, cwd=self.folder / "app"
+        )
+        return int(json.loads(out[out.index("{") :])["run-id"])
+
+    def status(self, run: int) -> str:
+        """Status of a run: ``running``, ``finished:completed``, ``finished:failed`` ..."""
+        out = self.flwr("list", "deployment", "--run-id", str(run), "--format", "json")
+        return str(json.loads(out[out.index("{") :])["runs"][0]["status"])
+
+    def server_app(self) -> int | None:
+        """Process id of the server app, if it runs."""
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                if any(word.endswith(b"flwr-serverapp") for word in words[:2]) and self._ours(path.parent):
+                    return int(path.parent.name)
+        return None
+
+    def _ours(self, process: Path) -> bool:
+        return f"FLWR_HOME={self.env['FLWR_HOME']}".encode() in (process / "environ").read_bytes().split(b"\0")
+
+    def flwr(self, *arguments: str | Path, cwd: Path | None = None) -> str:
+        done = subprocess.run(
+            [self.bin / "flwr", *map(str, arguments)],
+            cwd=cwd or self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, f"flwr {arguments}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def stop(self) -> None:
+        for process in [*self.nodes, self.exec, self.link]:
+            process.stop()
+
+    def _process(self, name: str, command: Sequence[str | Path]) -> Process:
+        return Process(name, [self.bin / command[0], *command[1:]], self.folder, self.env)
+
+    def _link_command(self) -> list[str | Path]:
+        return [
+            "flower-superlink",
+            *("--ssl-certfile", self.tls / "server.pem", "--ssl-keyfile", self.tls / "server.key"),
+            *("--ssl-ca-certfile", self.tls / "ca.pem", "--enable-supernode-auth"),
+            *("--isolation", "process", "--database", self.folder / "superlink.db"),
+            *("--host", "127.0.0.1", "--port", str(self.port), "--disable-runtime-dependency-installation"),
+        ]
+
+    def _node_command(self, number: int, more: str) -> list[str | Path]:
+        config = f"partition-id={number} num-partitions={self.num_nodes} {more}".strip()
+        return [
+            "flower-supernode",
+            *("--superlink", self.address, "--root-certificates", self.tls / "ca.pem"),
+            *("--auth-supernode-private-key", self.keys / f"node-{number}"),
+            *("--host", "127.0.0.1", "--port", str(self.node_ports[number]), "--node-config", config),
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        home = self.folder / "flwr-home"
+        return {
+            **os.environ,
+            "FLWR_HOME": str(home),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "OMP_NUM_THREADS": "1",
+            "PATH": f"{self.bin}{os.pathsep}{os.environ.get('PATH', '')}",
+            "PYTHONPATH": str(ROOT / "src"),
+        }
+
+
+def rounds(folder: Path) -> list[dict[str, Any]]:
+    """The record of a run, as far as it has come."""
+    path = folder / "rounds.jsonl"
+    if not path.is_file():
+        return []
+    found = []
+    for line in path.read_text().splitlines():
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(line))
+    return found
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, **options: Any) -> Iterator[Cluster]:
+    made = Cluster(folder, **options)
+    try:
+        yield made
+    finally:
+        made.stop()
