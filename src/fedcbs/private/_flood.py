@@ -21,7 +21,7 @@ import numpy as np
 
 from fedcbs.private._seal import Words
 
-__all__ = ["FISHER", "LARGEST_BITS", "distance_bits", "flood", "flood_bits_for", "uniform_below"]
+__all__ = ["FISHER", "LARGEST_BITS", "distance_bits", "flood", "flood_bits_for", "times", "uniform_below"]
 
 FISHER = 4.6
 LARGEST_BITS = 122
@@ -46,14 +46,16 @@ def flood_bits_for(*, distance: float, log_shift: float, coefficients: float) ->
 def flood(bits: int, degree: int, primes: Sequence[int]) -> Words:
     """Return a sum of three uniform numbers below 2**bits, less its mean, for each coefficient: primes x degree residues."""
     low_bits, high_bits = min(bits, _LOW), max(bits - _LOW, 0)
-    words = np.frombuffer(os.urandom(8 * degree * 6), np.uint64).reshape(2, 3, degree)
-    low = (words[0] & np.uint64((1 << low_bits) - 1)).sum(axis=0)
-    high = (words[1] & np.uint64((1 << high_bits) - 1)).sum(axis=0)
+    shared = 3 * high_bits <= 64  # then one word holds the high bits of all three
+    words = np.frombuffer(os.urandom(8 * degree * (4 if shared else 6)), np.uint64).reshape(-1, degree)
+    highs = [words[3] >> np.uint64(high_bits * term) for term in range(3)] if shared else list(words[3:])
+    low = (words[:3] & np.uint64((1 << low_bits) - 1)).sum(axis=0)
+    high = np.sum([high & np.uint64((1 << high_bits) - 1) for high in highs], axis=0)
     mean = 3 * (1 << bits) // 2
     found = np.empty((len(primes), degree), np.uint64)
     for row, prime in zip(found, primes, strict=True):
         modulus = np.uint64(prime)
-        carried = _times(high % modulus, pow(2, _LOW, prime), prime)
+        carried = times(high % modulus, pow(2, _LOW, prime), prime)
         row[:] = (carried + low % modulus + np.uint64(-mean % prime)) % modulus
     return found
 
@@ -73,7 +75,7 @@ def uniform_below(bound: int, count: int) -> Words:
     return kept[:count] % np.uint64(bound)
 
 
-def _times(values: Words, factor: int, prime: int) -> Words:
+def times(values: Words, factor: int, prime: int) -> Words:
     """Return values * factor mod prime; the quotient in float64 is off by a few, which the last step repairs."""
     quotient = (values.astype(np.float64) * (factor / prime)).astype(np.uint64)
     rest = values * np.uint64(factor) - quotient * np.uint64(prime)  # wraps; the true value is small

@@ -78,18 +78,20 @@ class OpenedGram:
             found = impossible_counts(self.label_counts, max_examples)
         else:
             found = impossible_clients(self.gram, self.num_examples, self.num_classes, max_examples)
-        reasons = {**refused, **self.refused, **{self.clients[n]: why for n, why in found.items()}}
-        stay = [n for n in range(len(self.clients)) if n not in found]
-        if len(stay) == len(self.clients):
-            return OpenedGram(
-                self.clients, self.num_examples, self.num_classes, self.matrix, self.label_counts, reasons
-            )
+        found_names = {self.clients[n]: why for n, why in found.items()}
+        return self.without({**refused, **found_names})
+
+    def without(self, refused: Mapping[str, str]) -> OpenedGram:
+        """Leave out some clients, and keep the reasons."""
+        reasons = {**self.refused, **refused}
+        stay = [n for n, client in enumerate(self.clients) if client not in reasons]
+        matrix, counts = self.matrix, self.label_counts
         return OpenedGram(
             tuple(self.clients[n] for n in stay),
             self.num_examples[stay],
             self.num_classes,
-            None if self.matrix is None else self.matrix[np.ix_(stay, stay)],
-            None if self.label_counts is None else self.label_counts[stay],
+            matrix if matrix is None or len(stay) == len(matrix) else matrix[np.ix_(stay, stay)],
+            None if counts is None else counts[stay],
             reasons,
         )
 

@@ -100,7 +100,7 @@ def _by_pairs(gram: NDArray[np.int64], sizes: NDArray[np.int64], found: dict[int
 
 def _by_rank(gram: NDArray[np.float64], num_classes: int) -> list[int]:
     """Return who does not fit a positive semidefinite matrix of rank at most `num_classes`."""
-    if _misfits(gram, np.arange(len(gram)), num_classes).size == 0:
+    if len(gram) == 0 or _misfits(gram, np.arange(len(gram)), num_classes).size == 0:
         return []
     rng = np.random.default_rng(0)
     best: NDArray[np.intp] = np.arange(len(gram))

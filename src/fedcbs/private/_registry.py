@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedcbs.errors import UnknownNameError
+from fedcbs.private._fhe import Fhe
 from fedcbs.private._keys import PublicKeys, SecretKeys
 from fedcbs.private._masked import Masked
 from fedcbs.private._mode import DEFAULT_MAX_EXAMPLES, Mode
@@ -11,7 +12,7 @@ from fedcbs.private._sealed import Sealed
 
 __all__ = ["MODES", "known_modes", "make_mode", "mode_of"]
 
-MODES: tuple[type[Mode], ...] = (Plain, Sealed, Masked)
+MODES: tuple[type[Mode], ...] = (Plain, Sealed, Masked, Fhe)
 
 
 def known_modes() -> dict[str, str]:

@@ -77,14 +77,14 @@ class Ring:
         return found
 
     @functools.cached_property
-    def _throwaway(self) -> Any:
+    def throwaway(self) -> Any:
         """An encryptor under a key of its own, for the form of ciphertexts only."""
         return self.seal.Encryptor(self.context, self.seal.KeyGenerator(self.context).create_public_key())
 
     def header(self, level: int) -> bytes:
         """What stands in front of the residues of a fresh ciphertext with `level` primes."""
         if level not in self._headers:
-            self._headers[level] = self.split(self._throwaway.encrypt_zero(self.levels[level]))[0]
+            self._headers[level] = self.split(self.throwaway.encrypt_zero(self.levels[level]))[0]
         return self._headers[level]
 
     @functools.cached_property

@@ -17,7 +17,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -252,7 +252,7 @@ class SelectorLink(abc.ABC):
     def close(self) -> None:  # noqa: B027  # most have something to let go of
         """Let go of files and connections."""
 
-    def __enter__(self) -> SelectorLink:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
