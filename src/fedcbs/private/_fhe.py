@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import ClassVar, final
+from contextlib import ExitStack
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedcbs.errors import ProtocolError
-from fedcbs.private._fhe_compute import Computation
+from fedcbs.private._fhe_compute import computing
 from fedcbs.private._fhe_intake import read_upload
 from fedcbs.private._fhe_open import Matrix, blocks, numbers, open_sizes, outside, read_head
 from fedcbs.private._fhe_parameters import DEGREE, FheParameters
@@ -80,11 +81,21 @@ class Fhe(Mode):
         class_secret: bytes | None,  # noqa: ARG002  # the base refuses one
     ) -> bytes:
         ring = self._ring
-        encryptor = ring.seal.Encryptor(ring.context, ring.public_key(public.parts["encryption"]))
         coefficients = np.zeros(self.sizes.window, np.uint64)
         coefficients[self.sizes.own] = counts
-        ciphertext = encryptor.encrypt(ring.plaintext(coefficients))
+        ciphertext = self._encryptor(public).encrypt(ring.plaintext(coefficients))
         return pack_residues(ring.split(ciphertext)[1], self.sizes.data_primes)
+
+    def _encryptor(self, public: PublicKeys) -> Any:
+        """The encryptor of the keys used last: to make one takes as long as to use it."""
+        if public.fingerprint not in self._encryptors:
+            key = self._ring.public_key(public.parts["encryption"])
+            self._encryptors = {public.fingerprint: self._ring.seal.Encryptor(self._ring.context, key)}
+        return self._encryptors[public.fingerprint]
+
+    @functools.cached_property
+    def _encryptors(self) -> dict[str, Any]:
+        return {}
 
     def _glance(self, payload: memoryview) -> None:
         wanted = packed_size(self.sizes.data_primes, polynomials=2, degree=DEGREE)
@@ -100,11 +111,11 @@ class Fhe(Mode):
         uploads: Accepted,
         masks: Buffer | None,  # noqa: ARG002
         work: Work,
+        held: ExitStack,
     ) -> Iterable[Section]:
-        computation = Computation(self.sizes, public, uploads, work)
-        with computation.blocks.locked():
-            computation.take_in()
-            return computation.gram()
+        computation = held.enter_context(computing(self.sizes, public, uploads, work))
+        computation.take_in()
+        return computation.gram()
 
     def _open(
         self, secret: SecretKeys, clients: tuple[str, ...], sections: tuple[memoryview, ...]

@@ -21,7 +21,6 @@ import numpy as np
 
 from fedcbs.errors import ProtocolError
 from fedcbs.private._fhe_parameters import DEGREE, FheParameters
-from fedcbs.private._fhe_release import Guards
 from fedcbs.private._fhe_server import FheServer
 from fedcbs.private._flood import uniform_below
 from fedcbs.private._seal import Words, unpack_residues
@@ -42,19 +41,20 @@ def read_upload(payload: Buffer, parameters: FheParameters) -> Words:
 
 @final
 class Intake:
-    """Takes batches of uploads in, in one process.
+    """Takes batches of uploads in.
 
     Parameters
     ----------
-    parameters, public, guards
-        As for :class:`~fedcbs.private._fhe_server.FheServer`.
+    server
+        The server's arithmetic.
     """
 
-    def __init__(
-        self, parameters: FheParameters, public: dict[str, bytes], guards: Guards | None = None
-    ) -> None:
-        self._parameters = parameters
-        self._server = FheServer(parameters, public, guards=guards)
+    def __init__(self, server: FheServer) -> None:
+        self._parameters, self._server = server.parameters, server
+
+    def ciphertext(self, payload: Buffer) -> Any:
+        """Return the ciphertext of one upload."""
+        return self._server.ring.join(self._server.ring.header(3), read_upload(payload, self._parameters))
 
     def batch(self, payloads: Mapping[int, Buffer]) -> bytes:
         """Return groups and checks of a batch of uploads, given by their places in it, and who is refused."""

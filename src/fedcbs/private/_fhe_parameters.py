@@ -31,7 +31,7 @@ TAIL = 8.0
 LEAST_DISTANCE, COEFFICIENTS = 32.0, 2.0**25
 """What a result for 3,500 clients (30 million coefficients) must reach: a statistical distance of at most 2**-32."""
 BATCH = 64
-TYPICAL_CLIENTS = 3500
+TYPICAL_CLIENTS = 2500
 COST_SWITCH, COST_PRODUCT, COST_RESULT = 2.0, 0.32, 5.5
 """Milliseconds; only their ratios matter."""
 

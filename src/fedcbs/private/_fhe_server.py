@@ -12,7 +12,7 @@ Everything here works on ciphertexts and public keys only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -42,8 +42,6 @@ class FheServer:
         Those of the mode.
     public
         The selector's public parts.
-    spans
-        Left spans that products need, by their number: C ciphertexts each.
     guards
         What hides the operands in results.
     """
@@ -52,8 +50,7 @@ class FheServer:
         self,
         parameters: FheParameters,
         public: dict[str, bytes],
-        spans: dict[int, bytes] | None = None,
-        guards: Guards | None = None,
+        guards: Guards,
     ) -> None:
         self.parameters = parameters
         self.ring = ring = parameters.ring()
@@ -61,11 +58,10 @@ class FheServer:
         encryptor = ring.seal.Encryptor(ring.context, ring.public_key(public["encryption"]))
         switching = ring.load_key(public["relinearisation"], ring.template_keys.create_relin_keys())
         self._galois = ring.load_key(public["splitting"], parameters.galois_keys(ring.template_keys))
-        self.releaser = Releaser(parameters, ring, encryptor, switching, guards or Guards())
+        self.releaser = Releaser(parameters, ring, encryptor, switching, guards)
         self._header = ring.header(3)
         self._monomials: dict[int, Any] = {}
-        self._spans = {number: self.read(found) for number, found in (spans or {}).items()}
-        self._places = result_places(parameters)
+        self._results = result_places(parameters).ravel()
 
     # Ciphertexts inside the server.
 
@@ -129,21 +125,21 @@ class FheServer:
             [self.shift(found, -place * self.parameters.window) for place, found in clients.items()]
         )
 
-    def span(self, groups: dict[int, bytes]) -> bytes:
+    def span(self, groups: Mapping[int, Any]) -> bytes:
         """Split the left groups of a span, and put them side by side."""
         found: list[Any] = []
         for place, group in groups.items():
-            parts = [self.shift(part, place) for part in self.split(self.read(group)[0], -1)]
+            parts = [self.shift(part, place) for part in self.split(group, -1)]
             found = [self.evaluator.add(*pair) for pair in zip(found, parts, strict=True)] if found else parts
         return self.write(found)
 
-    def products(self, right: bytes, spans: Sequence[int]) -> list[bytes]:
-        """Return the results of one right group with left spans."""
-        factors = self.split(self.turned(self.read(right)[0]), +1)
-        results = self._places.ravel()
-        return [
-            self.releaser.release(self.product(self._spans[number], factors), results) for number in spans
-        ]
+    def factors(self, right: Any) -> list[Any]:
+        """Return a right group as products need it."""
+        return self.split(self.turned(right), +1)
+
+    def result(self, span: Sequence[Any], factors: Sequence[Any]) -> bytes:
+        """Return the result of a left span and a right group."""
+        return self.releaser.release(self.product(span, factors), self._results)
 
     def product(self, left: Sequence[Any], right: Sequence[Any]) -> Any:
         """Return the sum of products, in three polynomials."""
@@ -163,17 +159,13 @@ class FheServer:
         places = np.arange(self.parameters.left) * self.parameters.window
         return self.releaser.release(found, places)
 
-    def sizes(self, groups: dict[int, bytes]) -> bytes:
-        """Return the sizes of all clients of some left groups, by the group's place: at window * (place + left stride)."""
-        total = self.total(
-            [
-                self.shift(self.read(group)[0], place * self.parameters.window)
-                for place, group in groups.items()
-            ]
-        )
+    def sizes(self, groups: Mapping[int, Any]) -> bytes:
+        """Return the sizes of all clients of some left groups: at window * (group's place + right * client's place)."""
+        window = self.parameters.window
+        total = self.total([self.shift(group, place * window) for place, group in groups.items()])
         ones = np.zeros(DEGREE, np.uint64)
         ones[0] = 1
-        ones[DEGREE - self.parameters.window + 1 :] = self.parameters.plain - 1  # x**-k is -x**(degree - k)
+        ones[DEGREE - window + 1 :] = self.parameters.plain - 1  # x**-k is -x**(degree - k)
         plain = self.evaluator.transform_to_ntt(self.ring.plaintext(ones), self.ring.levels[3])
-        places = np.arange(self.parameters.left * self.parameters.right) * self.parameters.window
+        places = np.arange(self.parameters.left * self.parameters.right) * window
         return self.releaser.release(self.evaluator.multiply_plain(total, plain), places)

@@ -16,6 +16,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -113,7 +114,7 @@ class Masked(Mode):
         return pack("seed", header, message.sections[0][-BOX:])
 
     def _gram(
-        self, public: PublicKeys, uploads: Accepted, masks: Buffer | None, work: Work
+        self, public: PublicKeys, uploads: Accepted, masks: Buffer | None, work: Work, held: ExitStack
     ) -> Iterable[Section]:
         assert masks is not None  # the base has asked for them
         columns, encrypted, refused = self._read_masks(public, masks)
@@ -122,6 +123,7 @@ class Masked(Mode):
         payloads = [bytes(payload) for payload in uploads.values()]
         places = np.array([columns[name][0] for name in names], dtype=np.int64)
         blocks = Blocks(work.state)
+        held.enter_context(blocks.locked())
         inputs = [hashlib.sha256(masks).digest(), *(uploads.digests[name] for name in names)]
         shares = Shares(
             self._shares(payloads), places, len(columns), run_key(blocks.secret("masked"), *inputs)

@@ -8,8 +8,10 @@ may hold. What is public is written here once; a mode writes the methods with an
 from __future__ import annotations
 
 import abc
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, final
@@ -161,12 +163,12 @@ class Mode(abc.ABC):
             work.on_refusal(error)
         if not accepted:
             raise ProtocolError("no upload can be used; see the reasons for which each was refused")
-        sections = self._gram(public, accepted, masks, work)
-        names = "\n".join(accepted).encode()
-        header = self._header(public) | {
-            "refused": {name: error.reason for name, error in accepted.refused.items()}
-        }
-        yield from frame("gram", header, [Section(len(names), [names]), *sections])
+        with contextlib.ExitStack() as held:
+            sections = self._gram(public, accepted, masks, work, held)
+            names = "\n".join(accepted).encode()
+            refused = {name: error.reason for name, error in accepted.refused.items()}
+            header = self._header(public) | {"refused": refused}
+            yield from frame("gram", header, [Section(len(names), [names]), *sections])
 
     def masks(self, secret: SecretKeys, seeds: Mapping[str, Buffer]) -> bytes:
         """Selector, where the mode exchanges masks: make them from the clients' sealed seeds."""
@@ -206,9 +208,9 @@ class Mode(abc.ABC):
 
     @abc.abstractmethod
     def _gram(
-        self, public: PublicKeys, uploads: Accepted, masks: Buffer | None, work: Work
+        self, public: PublicKeys, uploads: Accepted, masks: Buffer | None, work: Work, held: ExitStack
     ) -> Iterable[Section]:
-        """Return the sections of the result."""
+        """Return the sections of the result; `held` is closed after they are written."""
 
     @abc.abstractmethod
     def _open(
@@ -285,7 +287,8 @@ class Accepted(Mapping[str, memoryview]):
     def __init__(self, mode: Mode, public: PublicKeys, uploads: Mapping[str, Buffer]) -> None:
         self._mode, self._public, self._uploads = mode, public, uploads
         self._fingerprint = public.fingerprint
-        self._small: dict[str, bytes] = {}
+        self._kept: dict[str, memoryview] = {}
+        in_memory = isinstance(uploads, dict)
         self.digests: dict[str, bytes] = {}
         self.refused: dict[str, UploadError] = {}
         copies: dict[bytes, list[str]] = {}
@@ -298,14 +301,16 @@ class Accepted(Mapping[str, memoryview]):
             self.digests[client] = digest
             copies.setdefault(bytes(payload[:COMPARED]), []).append(client)
             if len(payload) <= KEPT:
-                self._small[client] = bytes(payload)
+                self._kept[client] = memoryview(bytes(payload))
+            elif in_memory:
+                self._kept[client] = payload
         if mode.randomised:
             for clients in copies.values():
                 self._refuse_copies(clients)
 
     def __getitem__(self, client: str) -> memoryview:
-        if client in self._small:
-            return memoryview(self._small[client])
+        if client in self._kept:
+            return self._kept[client]
         payload, digest = self._read(client)
         if digest != self.digests[client]:
             raise UploadError(client, "it changed while it was being used; run again")
@@ -321,7 +326,7 @@ class Accepted(Mapping[str, memoryview]):
         """Leave out an upload that turned out to be of no use."""
         self.refused[client] = error = UploadError(client, reason)
         self.digests.pop(client, None)
-        self._small.pop(client, None)
+        self._kept.pop(client, None)
         return error
 
     def _read(self, client: str) -> tuple[memoryview, bytes]:

@@ -6,6 +6,7 @@ The whole computation is one self-contained function of the uploads, so it is al
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import ClassVar, final
 
 import numpy as np
@@ -74,6 +75,7 @@ class Plain(Mode):
         uploads: Accepted,
         masks: Buffer | None,  # noqa: ARG002
         work: Work,
+        held: ExitStack,  # noqa: ARG002
     ) -> Iterable[Section]:
         counts = np.stack([np.frombuffer(payload, WORD) for payload in uploads.values()])
         matrix = (counts @ counts.T).astype(WORD)

@@ -13,6 +13,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from itertools import repeat
 from typing import ClassVar, final
 
@@ -102,6 +103,7 @@ class Sealed(Mode):
         uploads: Accepted,
         masks: Buffer | None,  # noqa: ARG002
         work: Work,
+        held: ExitStack,  # noqa: ARG002
     ) -> Iterable[Section]:
         work.progress(len(uploads), len(uploads))
         return [Section((self._size + _boxes.OVERHEAD) * len(uploads), uploads.values())]
