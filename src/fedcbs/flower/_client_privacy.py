@@ -29,6 +29,7 @@ from fedcbs.flower._errors import FederationError
 from fedcbs.flower._log import LOG
 from fedcbs.flower._wire import blob, values
 from fedcbs.private import PublicKeys, mode_of
+from fedcbs.private._keys import SomeParts, digest_of_parts
 
 __all__ = ["FINGERPRINT", "clear_counts", "key_blobs", "key_entries", "upload"]
 
@@ -38,6 +39,8 @@ STATE = "fedcbs-state"
 CLASS_SECRET = "fedcbs-class-secret-file"
 KEPT = "fedcbs.noised"
 KEY_PART = "key."
+CLIENT_PARTS: Mapping[str, tuple[str, ...]] = {"fhe": ("encryption",), "masked": ("box",)}
+"""Parts of the key that a client needs, in modes whose other parts are large."""
 
 
 def clear_counts(counts: Sequence[int], context: Context) -> list[int]:
@@ -64,18 +67,25 @@ def upload(counts: Sequence[int], question: RecordDict, context: Context, name: 
 
 def key_entries(keys: PublicKeys) -> dict[str, str]:
     """Entries of a question that say what keys come with it."""
-    return {"mode": keys.mode, "parameters": json.dumps(dict(keys.parameters))}
+    digests = digest_of_parts(keys.parts)
+    return {
+        "mode": keys.mode,
+        "parameters": json.dumps(dict(keys.parameters)),
+        "digests": json.dumps(digests),
+    }
 
 
 def key_blobs(keys: PublicKeys) -> dict[str, bytes]:
-    """The keys themselves."""
-    return {KEY_PART + name: bytes(part) for name, part in keys.parts.items()}
+    """The parts that a client encrypts with; what the server computes with is larger and stays there."""
+    names = CLIENT_PARTS.get(keys.mode, tuple(keys.parts))
+    return {KEY_PART + name: bytes(keys.parts[name]) for name in names}
 
 
 def _received(question: RecordDict) -> PublicKeys:
     entries = values(question)
-    names = cast(list[str], entries["parts"])
-    parts = {name: blob(question, KEY_PART + name) for name in names}
+    digests = json.loads(str(entries["digests"]))
+    held = CLIENT_PARTS.get(str(entries["mode"]), tuple(digests))
+    parts = SomeParts({name: blob(question, KEY_PART + name) for name in held}, digests)
     return PublicKeys(str(entries["mode"]), json.loads(str(entries["parameters"])), parts)
 
 

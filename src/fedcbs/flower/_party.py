@@ -170,7 +170,7 @@ class PartyChooser(Chooser):
     def question(self) -> Question:
         """Clients are asked for an upload, and get the key for it."""
         wanted = ["upload", "durations"] if Need.DURATIONS in self.needs else ["upload"]
-        entries: dict[str, Any] = {"ask": wanted, "parts": list(self.keys.parts), **key_entries(self.keys)}
+        entries: dict[str, Any] = {"ask": wanted, **key_entries(self.keys)}
         return Question(entries, key_blobs(self.keys))
 
     def admit(self, uploads: Mapping[str, bytes]) -> dict[str, str]:
