@@ -92,7 +92,13 @@ class Cluster:
         self.link = self._process("superlink", self._link_command())
         self.exec = self._process(
             "superexec",
-            ["flower-superexec", "--runtime-api-address", self.address, "--root-certificates", self.tls / "ca.pem"],
+            [
+                "flower-superexec",
+                "--runtime-api-address",
+                self.address,
+                "--root-certificates",
+                self.tls / "ca.pem",
+            ],
         )
         self.nodes: list[Process] = []
 
@@ -116,7 +122,9 @@ class Cluster:
         for number in range(self.num_nodes):
             make_node_key(self.keys, f"node-{number}")
             self.flwr("supernode", "register", self.keys / f"node-{number}.pub", "deployment")
-            self.nodes.append(self._process(f"node-{number}", self._node_command(number, node_config(number))))
+            self.nodes.append(
+                self._process(f"node-{number}", self._node_command(number, node_config(number)))
+            )
             self.nodes[-1].start()
         for node in self.nodes:
             until(f"{node.name} is online", lambda node=node: node.said("SuperNode ID"))
@@ -154,8 +162,14 @@ class Cluster:
                     return int(path.parent.name)
         return None
 
+    def kill_server_app(self) -> None:
+        """SIGKILL to the server app."""
+        os.kill(until("the server app runs", self.server_app), signal.SIGKILL)
+
     def _ours(self, process: Path) -> bool:
-        return f"FLWR_HOME={self.env['FLWR_HOME']}".encode() in (process / "environ").read_bytes().split(b"\0")
+        return f"FLWR_HOME={self.env['FLWR_HOME']}".encode() in (process / "environ").read_bytes().split(
+            b"\0"
+        )
 
     def flwr(self, *arguments: str | Path, cwd: Path | None = None) -> str:
         done = subprocess.run(

@@ -46,7 +46,7 @@ def evaluate(message: Message, context: Context) -> Message:
 
 
 def examples(context: Context) -> task.Examples:
-    """This node's examples."""
+    """The node's own examples."""
     node = context.node_config
     return task.examples_of(
         int(node["partition-id"]), int(node["num-partitions"]), float(context.run_config["alpha"])

@@ -11,7 +11,7 @@ from flwr.serverapp.strategy import FedAdam
 
 from digits_app import task
 from fedcbs.flower import SelectorParty, with_selector
-from fedcbs.service import FederationOptions, LocalSelector
+from fedcbs.service import FederationOptions, LocalSelector, SelectorClient
 
 UserConfig = dict[str, bool | float | int | str]
 
@@ -50,8 +50,6 @@ def chooser(config: UserConfig) -> SelectorParty | str:
         return str(config["selector"])
     federation = str(config["federation"])
     if config["selector-url"]:
-        from fedcbs.service import SelectorClient
-
         certificates = str(config["selector-certificates"]) or None
         caller = str(config["selector-caller"])
         link = SelectorClient(
