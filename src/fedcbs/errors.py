@@ -4,7 +4,9 @@
 
     FedCBSError
     ├── InvalidArgumentError      (also ValueError)   a bad value; names argument, value and remedy
-    │   └── UnknownNameError      a name that nothing is registered under; suggests the nearest
+    │   ├── UnknownNameError      a name that nothing is registered under; suggests the nearest
+    │   └── DataFileError         a file of a dataset that is damaged, or not what it should be
+    ├── MissingDataError          (also LookupError)  a dataset that is in none of the folders looked in
     ├── InformationError          (also LookupError)  a selector asked for what it cannot have
     │   ├── UndeclaredNeedError   it did not declare the need
     │   └── NeedsTrainingError    the source has labels only, no model that is being trained
@@ -33,9 +35,11 @@ __all__ = [
     "BrokenSelectorError",
     "BudgetSpentError",
     "ConflictError",
+    "DataFileError",
     "FedCBSError",
     "InformationError",
     "InvalidArgumentError",
+    "MissingDataError",
     "MissingExtraError",
     "NeedsTrainingError",
     "NotAllowedError",
@@ -71,6 +75,14 @@ class UnknownNameError(InvalidArgumentError):
         near = difflib.get_close_matches(str(value), names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         super().__init__(f"{argument}={value!r} is not known; {hint}Known: {', '.join(names)}")
+
+
+class DataFileError(InvalidArgumentError):
+    """A file of a dataset that is damaged, incomplete, or not what it should be."""
+
+
+class MissingDataError(FedCBSError, LookupError):
+    """A dataset that is in none of the folders looked in; the message names them, the files, and how to get them."""
 
 
 class InformationError(FedCBSError, LookupError):

@@ -7,6 +7,7 @@ only up to an orthogonal map. Label counts are whole numbers, so the map is near
 
 from fedcbs.audit._audit import NOISES, attack, audit, audit_gram
 from fedcbs.audit._cost import CostSetting, noised, qcid_under_noise
+from fedcbs.audit._opened import load_opened_gram
 from fedcbs.audit._recovery import Recovery
 from fedcbs.audit._report import AuditReport, AuditRow, GramReport
 from fedcbs.audit._score import Naming, Score
@@ -23,6 +24,7 @@ __all__ = [
     "attack",
     "audit",
     "audit_gram",
+    "load_opened_gram",
     "noised",
     "qcid_under_noise",
 ]

@@ -36,7 +36,7 @@ class CostSetting:
         Who can be picked in a round.
     """
 
-    selectors: tuple[str, ...] = ("fedcbs-exact",)
+    selectors: tuple[str, ...] = ("fedcbs-exact", "uniform")
     cohort_size: int = 10
     rounds: int = 50
     availability: str = "uniform:0.3"

@@ -114,10 +114,11 @@ class AuditReport:
         costs = ", ".join(
             f"{name} {value * 100:.3f} instead of {without.qcid[name] * 100:.3f}"
             for name, value in row.qcid.items()
+            if value != without.qcid[name]  # some do not look at label counts
         )
         return (
             f"Noise {row.noise}: it still recovers {_of(row.best.close, self.num_clients)} clients within {0.05:.0%}"
-            f" (mean distance {row.best.mean_distance:.3f}; a blind guess has {row.guess:.3f}); QCID in 1e-2: {costs}."
+            f" (mean distance {row.best.mean_distance:.3f}; a blind guess has {row.guess:.3f}); QCID in 1e-2: {costs or 'unchanged'}."
         )
 
 

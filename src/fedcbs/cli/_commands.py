@@ -21,6 +21,8 @@ COMMANDS = (
     "_balance",
     "_selectors",
     "_partition",
+    "_data",
+    "_audit",
     "_selector",
 )
 

@@ -49,7 +49,7 @@ class Accountant:
     >>> account.charge(parse_noise("laplace:epsilon=0.6"))
     Traceback (most recent call last):
     ...
-    fedcbs.errors.BudgetSpentError: another upload with laplace:epsilon=3/5 would bring epsilon to 1.1 of a budget of 1.0 (1 upload charged so far); send the last upload again, which costs nothing, or use more noise
+    fedcbs.errors.BudgetSpentError: another upload with laplace:epsilon=0.6 would bring epsilon to 1.1 of a budget of 1.0 (1 upload charged so far); send the last upload again, which costs nothing, or use more noise
     """
 
     epsilon: float

@@ -15,6 +15,7 @@ import abc
 import dataclasses
 import math
 import os
+from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Literal, cast, final
 
@@ -134,7 +135,7 @@ class DiscreteLaplace(Noise):
     @property
     def spec(self) -> str:
         """The text that :func:`parse_noise` makes this of."""
-        return f"laplace:epsilon={self.epsilon_each}{_tail(self.adjacency)}"
+        return f"laplace:epsilon={_text(self.epsilon_each)}{_tail(self.adjacency)}"
 
     def draw(self, size: int, uniform: Uniform) -> NDArray[np.int64]:
         """Draw noise for that many counts."""
@@ -211,7 +212,7 @@ class DiscreteGaussian(Noise):
     @property
     def spec(self) -> str:
         """The text that :func:`parse_noise` makes this of."""
-        return f"gaussian:rho={self.rho_each}{_tail(self.adjacency)}"
+        return f"gaussian:rho={_text(self.rho_each)}{_tail(self.adjacency)}"
 
     def draw(self, size: int, uniform: Uniform) -> NDArray[np.int64]:
         """Draw noise for that many counts."""
@@ -222,7 +223,7 @@ def parse_noise(text: str) -> Noise:
     """Make a noise from a text such as ``laplace:epsilon=0.5`` or ``gaussian:epsilon=1,delta=1e-6``.
 
     >>> parse_noise("laplace:epsilon=0.5,adjacency=change").spec
-    'laplace:epsilon=1/2,adjacency=change'
+    'laplace:epsilon=0.5,adjacency=change'
     >>> parse_noise("laplace:0.5")
     Traceback (most recent call last):
     ...
@@ -284,6 +285,12 @@ def _rounded_up(sigma_squared: Fraction) -> Fraction:
     """A parameter that is not smaller, and whose terms are small enough for 64 bits."""
     bottom = 1024 if sigma_squared < 1024 else 1
     return Fraction(math.ceil(sigma_squared * bottom), bottom)
+
+
+def _text(number: Fraction) -> str:
+    """A number as a decimal where that is exact, else as a fraction."""
+    decimal = str(Decimal(number.numerator) / number.denominator)
+    return decimal if "E" not in decimal and Fraction(decimal) == number else str(number)
 
 
 def _tail(adjacency: str) -> str:
