@@ -25,10 +25,12 @@ from fedcbs.flower._errors import (
 from fedcbs.flower._grid import SelectedGrid
 from fedcbs.flower._hook import with_selector
 from fedcbs.flower._party import SelectorParty
+from fedcbs.flower._relay import RelayedSelector
 
 __all__ = [
     "FederationError",
     "FederationStateError",
+    "RelayedSelector",
     "SelectedGrid",
     "SelectionNotHonouredError",
     "SelectorParty",
