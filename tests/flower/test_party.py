@@ -81,6 +81,23 @@ def test_a_pinned_key_is_used(grid: FakeGrid, caplog: pytest.LogCaptureFixture) 
     assert "no fedcbs-fingerprint" not in caplog.text
 
 
+def test_one_of_several_pinned_keys_is_used(grid: FakeGrid) -> None:
+    link = local()
+    own = link.public_keys("hospitals").fingerprint
+    pin(grid, f"{'0' * 64}, {own[:32]},{'f' * 64}")
+    run(grid, SelectorParty(link, "hospitals"), rounds=1)
+    assert len(grid.trained()[0]) == 3
+
+
+def test_clients_get_only_the_parts_of_the_key_that_they_need(grid: FakeGrid) -> None:
+    pytest.importorskip("seal", reason="the private extra is not installed")
+    from fedcbs.flower._wire import content_bytes
+
+    run(grid, SelectorParty(local("fhe"), "hospitals"), rounds=1)
+    (question, *_) = [m for m in grid.sent if "statistics" in m.metadata.message_type]
+    assert content_bytes(question.content) < 600_000
+
+
 def test_another_key_than_the_pinned_one_gets_nothing(
     grid: FakeGrid, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -153,6 +153,11 @@ class Cluster:
         out = self.flwr("list", "deployment", "--run-id", str(run), "--format", "json")
         return str(json.loads(out[out.index("{") :])["runs"][0]["status"])
 
+    def over(self, run: int) -> str | None:
+        """Status of a run that is over."""
+        status = self.status(run)
+        return status if status.startswith("finished") else None
+
     def server_app(self) -> int | None:
         """Process id of the server app, if it runs."""
         for path in Path("/proc").glob("[0-9]*/cmdline"):

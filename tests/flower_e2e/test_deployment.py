@@ -19,6 +19,8 @@ from tests.flower_e2e.example import cohorts_in_process
 pytest.importorskip("seal", reason="the private extra is not installed")
 
 NODES, COHORT, SEED = 6, 3, 4
+RUNS = ("calm", "selector-killed", "link-killed", "app-killed", "node-killed")
+"""Each run has a federation of its own at the selector, and so a key of its own."""
 OPTIONS = FederationOptions(num_classes=10, mode="fhe", selector="fedcbs-exact", seed=SEED)
 
 
@@ -73,11 +75,9 @@ class Federation:
         until(f"round {number} of {name!r} is over", lambda: len(rounds(self.out(name))) >= number)
 
     def finish(self, name: str, run: int, number: int) -> list[dict[str, Any]]:
-        self.wait_for_round(name, number)
-        status = until(
-            "the run is over", lambda: (s := self.cluster.status(run)).startswith("finished") and s
-        )
+        status = until(f"{name!r} is over", lambda: self.cluster.over(run), patience=PATIENCE * number)
         assert status == "finished:completed", self.cluster.flwr("log", str(run), "deployment", "--show")
+        assert len(rounds(self.out(name))) == number
         return rounds(self.out(name))
 
 
@@ -87,11 +87,8 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]
     with cluster(folder, num_nodes=NODES) as made:
         party = Federation(made)
         try:
-            fingerprint = party.make(
-                "calm"
-            )  # every run has a federation of its own; the nodes pin the first one's key
-            assert len(fingerprint) == 64
-            made.start()
+            pins = ",".join(party.make(name) for name in RUNS)
+            made.start(lambda _: f'fedcbs-fingerprint="{pins}"')
             yield party
         finally:
             party.service.stop()
@@ -112,7 +109,6 @@ def test_cohorts_are_those_of_one_process(federation: Federation) -> None:
 
 
 def test_selector_killed_and_restarted(federation: Federation) -> None:
-    federation.make("selector-killed")
     run = federation.run("selector-killed", num_server_rounds=4)
     federation.wait_for_round("selector-killed", 1)
     federation.service.kill()
@@ -123,7 +119,6 @@ def test_selector_killed_and_restarted(federation: Federation) -> None:
 
 
 def test_superlink_killed_and_restarted(federation: Federation) -> None:
-    federation.make("link-killed")
     run = federation.run("link-killed", num_server_rounds=4)
     federation.wait_for_round("link-killed", 1)
     federation.cluster.restart_link(down=8)
@@ -133,11 +128,10 @@ def test_superlink_killed_and_restarted(federation: Federation) -> None:
 
 
 def test_server_app_killed_and_resumed(federation: Federation) -> None:
-    federation.make("app-killed")
     run = federation.run("app-killed", num_server_rounds=5)
     federation.wait_for_round("app-killed", 1)
     federation.cluster.kill_server_app()
-    until("the run has failed", lambda: federation.cluster.status(run).startswith("finished"))
+    until("the run has failed", lambda: federation.cluster.over(run))
     done = len(rounds(federation.out("app-killed")))
     assert done < 5
     again = federation.run("app-killed", num_server_rounds=5)
@@ -150,7 +144,6 @@ def test_server_app_killed_and_resumed(federation: Federation) -> None:
 
 
 def test_supernode_killed_in_a_round(federation: Federation) -> None:
-    federation.make("node-killed")
     run = federation.run("node-killed", num_server_rounds=4, round_timeout=90.0)
     federation.wait_for_round("node-killed", 1)
     victim = expected(2)[1][0]

@@ -3,8 +3,8 @@
 Entries of the node's configuration (``--node-config``) that its operator sets, out of the server's reach:
 
 ``fedcbs-fingerprint``
-    Fingerprint of the selector's public key, had from the selector by another way than the server's. With it, label
-    counts leave the node encrypted for that key or not at all.
+    Fingerprint of the selector's public key, had from the selector by another way than the server's; several, separated
+    by commas, where keys change. With it, label counts leave the node encrypted for that key or not at all.
 ``fedcbs-noise``
     Noise on the counts, ``laplace:epsilon=1`` say. It is drawn once: asked again, the node tells the same noised counts.
 ``fedcbs-state``
@@ -25,6 +25,7 @@ import numpy as np
 from flwr.app import ConfigRecord, Context, RecordDict
 
 from fedcbs._files import existing_file, write_whole
+from fedcbs.errors import WrongKeyError
 from fedcbs.flower._errors import FederationError
 from fedcbs.flower._log import LOG
 from fedcbs.flower._wire import blob, values
@@ -98,7 +99,13 @@ def _pinned(keys: PublicKeys, context: Context) -> PublicKeys:
             keys.fingerprint,
         )
         return keys
-    return keys.pinned(str(pin))
+    pins = [one.strip() for one in str(pin).split(",")]
+    for one in pins[:-1]:
+        try:
+            return keys.pinned(one)
+        except WrongKeyError:
+            continue
+    return keys.pinned(pins[-1])
 
 
 def _noised(counts: Sequence[int], context: Context) -> list[int]:
