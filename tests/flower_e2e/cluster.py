@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,13 +140,15 @@ class Cluster:
         self.link.start()
         until("the SuperLink listens again", self._listens)
 
-    def run(self, **config: Any) -> int:
+    def run(self, config: Mapping[str, Any]) -> int:
         """Start a run of the example app, and return its number."""
-        pairs = " ".join(f"{key.replace('_', '-')}={json.dumps(value)}" for key, value in config.items())
+        pairs = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
         out = self.flwr(
             "run", ".", "deployment", "--format", "json", "--run-config", pairs, cwd=self.folder / "app"
         )
-        return int(json.loads(out[out.index("{") :])["run-id"])
+        answer = json.loads(out[out.index("{") :])
+        assert answer.get("success"), answer
+        return int(answer["run-id"])
 
     def status(self, run: int) -> str:
         """Status of a run: ``running``, ``finished:completed``, ``finished:failed`` ..."""

@@ -69,7 +69,9 @@ class Federation:
             "local-epochs": 1,
             "round-timeout": 120.0,
         }
-        return self.cluster.run(**{**settings, **config})
+        return self.cluster.run(
+            {**settings, **{key.replace("_", "-"): value for key, value in config.items()}}
+        )
 
     def wait_for_round(self, name: str, number: int) -> None:
         until(f"round {number} of {name!r} is over", lambda: len(rounds(self.out(name))) >= number)

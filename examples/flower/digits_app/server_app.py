@@ -24,7 +24,7 @@ def main(grid: Grid, context: Context) -> None:
     config = context.run_config
     folder = str(config["out"])
     strategy = with_selector(
-        FedAdam(eta=0.03, fraction_evaluate=0.0),
+        FedAdam(eta=0.1, fraction_evaluate=0.0),
         chooser(config),
         cohort_size=int(config["cohort-size"]),
         min_clients=int(config["min-clients"]),
