@@ -83,45 +83,40 @@ class Process:
 class Cluster:
     """A SuperLink with TLS, node authentication, process isolation and SQLite state, and its SuperNodes."""
 
+    where: tuple[str, ...] = ("deployment",)
+    """How the command line is told which federation."""
+    what: tuple[str, ...] = (".", "deployment")
+    """And which app besides."""
+
     def __init__(self, folder: Path, *, num_nodes: int = 6) -> None:
         self.folder, self.num_nodes = folder, num_nodes
         self.tls, self.keys = folder / "tls", folder / "keys"
         self.bin = Path(sys.executable).parent
-        self.port, *self.node_ports = free_ports(1 + num_nodes)
+        self.port, self.control_port, self.runtime_port, *self.node_ports = free_ports(3 + num_nodes)
         self.env = self._environment()
         self.link = self._process("superlink", self._link_command())
-        self.exec = self._process(
-            "superexec",
-            [
-                "flower-superexec",
-                "--runtime-api-address",
-                self.address,
-                "--root-certificates",
-                self.tls / "ca.pem",
-            ],
-        )
+        self.exec = self._process("superexec", self._exec_command())
         self.nodes: list[Process] = []
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def app(self) -> Path:
+        return self.folder / "app"
+
     def start(self, node_config: Callable[[int], str] = lambda _: "") -> None:
         """Start everything, and wait until all nodes are online."""
         make_tls(self.tls)
-        home = Path(self.env["FLWR_HOME"])
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "config.toml").write_text(
-            '[superlink]\ndefault = "deployment"\n[superlink.deployment]\n'
-            f'address = "{self.address}"\nroot-certificates = "{self.tls / "ca.pem"}"\n'
-        )
-        shutil.copytree(APP, self.folder / "app", ignore=shutil.ignore_patterns("__pycache__", "deploy"))
+        shutil.copytree(APP, self.app, ignore=shutil.ignore_patterns("__pycache__", "deploy"))
+        self._configure()
         self.link.start()
         until("the SuperLink listens", self._listens)
         self.exec.start()
         for number in range(self.num_nodes):
             make_node_key(self.keys, f"node-{number}")
-            self.flwr("supernode", "register", self.keys / f"node-{number}.pub", "deployment")
+            self.flwr("supernode", "register", self.keys / f"node-{number}.pub", *self.where)
             self.nodes.append(
                 self._process(f"node-{number}", self._node_command(number, node_config(number)))
             )
@@ -143,16 +138,14 @@ class Cluster:
     def run(self, config: Mapping[str, Any]) -> int:
         """Start a run of the example app, and return its number."""
         pairs = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
-        out = self.flwr(
-            "run", ".", "deployment", "--format", "json", "--run-config", pairs, cwd=self.folder / "app"
-        )
+        out = self.flwr("run", *self.what, "--format", "json", "--run-config", pairs)
         answer = json.loads(out[out.index("{") :])
         assert answer.get("success"), answer
         return int(answer["run-id"])
 
     def status(self, run: int) -> str:
         """Status of a run: ``running``, ``finished:completed``, ``finished:failed`` ..."""
-        out = self.flwr("list", "deployment", "--run-id", str(run), "--format", "json")
+        out = self.flwr("list", *self.where, "--run-id", str(run), "--format", "json")
         return str(json.loads(out[out.index("{") :])["runs"][0]["status"])
 
     def over(self, run: int) -> str | None:
@@ -178,10 +171,10 @@ class Cluster:
             b"\0"
         )
 
-    def flwr(self, *arguments: str | Path, cwd: Path | None = None) -> str:
+    def flwr(self, *arguments: str | Path) -> str:
         done = subprocess.run(
             [self.bin / "flwr", *map(str, arguments)],
-            cwd=cwd or self.folder,
+            cwd=self.app,
             env=self.env,
             capture_output=True,
             text=True,
@@ -197,6 +190,21 @@ class Cluster:
 
     def _process(self, name: str, command: Sequence[str | Path]) -> Process:
         return Process(name, [self.bin / command[0], *command[1:]], self.folder, self.env)
+
+    def _configure(self) -> None:
+        """Tell the command line where the SuperLink is."""
+        home = Path(self.env["FLWR_HOME"])
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "config.toml").write_text(
+            '[superlink]\ndefault = "deployment"\n[superlink.deployment]\n'
+            f'address = "{self.address}"\nroot-certificates = "{self.tls / "ca.pem"}"\n'
+        )
+
+    def _exec_command(self) -> list[str | Path]:
+        return [
+            "flower-superexec",
+            *("--runtime-api-address", self.address, "--root-certificates", self.tls / "ca.pem"),
+        ]
 
     def _link_command(self) -> list[str | Path]:
         return [
@@ -229,6 +237,55 @@ class Cluster:
         }
 
 
+class EarlierCluster(Cluster):
+    """The same before Flower 1.30 or so: an address for each interface, and federations in the app's own file."""
+
+    where = (".", "deployment")
+
+    def _configure(self) -> None:
+        with (self.app / "pyproject.toml").open("a") as file:
+            file.write(
+                '\n[tool.flwr.federations]\ndefault = "deployment"\n[tool.flwr.federations.deployment]\n'
+                f'address = "127.0.0.1:{self.control_port}"\nroot-certificates = "{self.tls / "ca.pem"}"\n'
+            )
+
+    def _exec_command(self) -> list[str | Path]:
+        address = f"127.0.0.1:{self.runtime_port}"
+        return [
+            "flower-superexec",
+            *("--appio-api-address", address, "--plugin-type", "serverapp", "--insecure"),
+        ]
+
+    def _link_command(self) -> list[str | Path]:
+        return [
+            "flower-superlink",
+            *("--ssl-certfile", self.tls / "server.pem", "--ssl-keyfile", self.tls / "server.key"),
+            *("--ssl-ca-certfile", self.tls / "ca.pem", "--enable-supernode-auth"),
+            *("--isolation", "process", "--database", self.folder / "superlink.db"),
+            *("--fleet-api-address", self.address, "--control-api-address", f"127.0.0.1:{self.control_port}"),
+            *("--serverappio-api-address", f"127.0.0.1:{self.runtime_port}"),
+        ]
+
+    def _node_command(self, number: int, more: str) -> list[str | Path]:
+        command = super()._node_command(number, more)
+        at = command.index("--host")
+        command[at : at + 4] = ["--clientappio-api-address", f"127.0.0.1:{self.node_ports[number]}"]
+        return command
+
+
+def has_one_address() -> bool:
+    """Whether the installed SuperLink has one HTTP address for everything."""
+    done = subprocess.run(
+        [Path(sys.executable).parent / "flower-superlink", "--help"],
+        env={**os.environ, "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    return "--host HOST" in done.stdout
+
+
 def rounds(folder: Path) -> list[dict[str, Any]]:
     """The record of a run, as far as it has come."""
     path = folder / "rounds.jsonl"
@@ -243,7 +300,7 @@ def rounds(folder: Path) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def cluster(folder: Path, **options: Any) -> Iterator[Cluster]:
-    made = Cluster(folder, **options)
+    made = (Cluster if has_one_address() else EarlierCluster)(folder, **options)
     try:
         yield made
     finally:

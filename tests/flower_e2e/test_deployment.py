@@ -78,7 +78,9 @@ class Federation:
 
     def finish(self, name: str, run: int, number: int) -> list[dict[str, Any]]:
         status = until(f"{name!r} is over", lambda: self.cluster.over(run), patience=PATIENCE * number)
-        assert status == "finished:completed", self.cluster.flwr("log", str(run), "deployment", "--show")
+        assert status == "finished:completed", self.cluster.flwr(
+            "log", str(run), *self.cluster.where, "--show"
+        )
         assert len(rounds(self.out(name))) == number
         return rounds(self.out(name))
 
