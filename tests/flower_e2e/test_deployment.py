@@ -5,6 +5,7 @@ One federation serves all tests of this file, in their order: each is a run of i
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,7 @@ class Federation:
         self.service = Process(
             "selector",
             [
-                *(where.bin / "fedcbs", "selector", "serve", "--port", str(self.port)),
+                *(sys.executable, "-m", "fedcbs", "selector", "serve", "--port", str(self.port)),
                 *("--state", where.folder / "selector.sqlite", "--certificates", self.certificates),
                 *("--report-qcid", "exact"),
             ],
