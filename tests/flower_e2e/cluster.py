@@ -122,7 +122,7 @@ class Cluster:
             )
             self.nodes[-1].start()
         for node in self.nodes:
-            until(f"{node.name} is online", lambda node=node: node.said("SuperNode ID"))
+            until(f"{node.name} is online", lambda node=node: node.said("Starting Flower SuperExec"))
 
     def _listens(self) -> bool:
         with socket.socket() as probe:
