@@ -92,7 +92,7 @@ class Cluster:
         self.folder, self.num_nodes = folder, num_nodes
         self.tls, self.keys = folder / "tls", folder / "keys"
         self.bin = Path(sys.executable).parent
-        self.port, self.control_port, self.runtime_port, *self.node_ports = free_ports(3 + num_nodes)
+        self.port, self.control_port, self.runtime_port = free_ports(3)
         self.env = self._environment()
         self.link = self._process("superlink", self._link_command())
         self.exec = self._process("superexec", self._exec_command())
@@ -115,14 +115,18 @@ class Cluster:
         until("the SuperLink listens", self._listens)
         self.exec.start()
         for number in range(self.num_nodes):
-            make_node_key(self.keys, f"node-{number}")
-            self.flwr("supernode", "register", self.keys / f"node-{number}.pub", *self.where)
-            self.nodes.append(
-                self._process(f"node-{number}", self._node_command(number, node_config(number)))
-            )
-            self.nodes[-1].start()
+            data = f"partition-id={number} num-partitions={self.num_nodes}"
+            self.add_node(f"node-{number}", f"{data} {node_config(number)}".strip())
         for node in self.nodes:
             until(f"{node.name} is online", lambda node=node: node.said("Starting Flower SuperExec"))
+
+    def add_node(self, name: str, config: str, *options: str) -> Process:
+        """Register and start one more SuperNode."""
+        make_node_key(self.keys, name)
+        self.flwr("supernode", "register", self.keys / f"{name}.pub", *self.where, *options)
+        node = self._process(name, self._node_command(name, config))
+        self.nodes.append(node.start())
+        return node
 
     def _listens(self) -> bool:
         with socket.socket() as probe:
@@ -215,13 +219,13 @@ class Cluster:
             *("--host", "127.0.0.1", "--port", str(self.port), "--disable-runtime-dependency-installation"),
         ]
 
-    def _node_command(self, number: int, more: str) -> list[str | Path]:
-        config = f"partition-id={number} num-partitions={self.num_nodes} {more}".strip()
+    def _node_command(self, name: str, config: str) -> list[str | Path]:
+        (port,) = free_ports(1)
         return [
             "flower-supernode",
             *("--superlink", self.address, "--root-certificates", self.tls / "ca.pem"),
-            *("--auth-supernode-private-key", self.keys / f"node-{number}"),
-            *("--host", "127.0.0.1", "--port", str(self.node_ports[number]), "--node-config", config),
+            *("--auth-supernode-private-key", self.keys / name),
+            *("--host", "127.0.0.1", "--port", str(port), "--node-config", config),
         ]
 
     def _environment(self) -> dict[str, str]:
@@ -266,10 +270,10 @@ class EarlierCluster(Cluster):
             *("--serverappio-api-address", f"127.0.0.1:{self.runtime_port}"),
         ]
 
-    def _node_command(self, number: int, more: str) -> list[str | Path]:
-        command = super()._node_command(number, more)
+    def _node_command(self, name: str, config: str) -> list[str | Path]:
+        command = super()._node_command(name, config)
         at = command.index("--host")
-        command[at : at + 4] = ["--clientappio-api-address", f"127.0.0.1:{self.node_ports[number]}"]
+        command[at : at + 4] = ["--clientappio-api-address", f"127.0.0.1:{command[at + 3]}"]
         return command
 
 

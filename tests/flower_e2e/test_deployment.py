@@ -14,13 +14,22 @@ from typing import Any
 import pytest
 
 from fedcbs.service import FederationOptions, SelectorClient, make_certificates
-from tests.flower_e2e.cluster import PATIENCE, Cluster, Process, cluster, free_ports, rounds, until
+from tests.flower_e2e.cluster import (
+    PATIENCE,
+    Cluster,
+    Process,
+    cluster,
+    free_ports,
+    has_one_address,
+    rounds,
+    until,
+)
 from tests.flower_e2e.example import cohorts_in_process
 
 pytest.importorskip("seal", reason="the private extra is not installed")
 
 NODES, COHORT, SEED = 6, 3, 4
-RUNS = ("calm", "selector-killed", "link-killed", "app-killed", "node-killed")
+RUNS = ("calm", "selector-killed", "link-killed", "app-killed", "relayed", "node-killed")
 """Each run has a federation of its own at the selector, and so a key of its own."""
 OPTIONS = FederationOptions(num_classes=10, mode="fhe", selector="fedcbs-exact", seed=SEED)
 
@@ -146,6 +155,22 @@ def test_server_app_killed_and_resumed(federation: Federation) -> None:
     calm = rounds(federation.out("calm"))
     assert records[-1]["accuracy"] == calm[-1]["accuracy"]
     assert records[-1]["loss"] == calm[-1]["loss"]
+
+
+def test_selector_reached_through_a_supernode(federation: Federation) -> None:
+    if not has_one_address():
+        pytest.skip("earlier SuperNodes have no names")
+    config = (
+        f'fedcbs-selector-url="{federation.url}" fedcbs-selector-certificates="{federation.certificates}"'
+    )
+    relay = federation.cluster.add_node("relay", config, "--name", "the-selector")
+    run = federation.run("relayed", num_server_rounds=3, selector_node="the-selector", selector_url="")
+    records = federation.finish("relayed", run, 3)
+    relay.stop()
+    assert [record["cohort"] for record in records] == expected(3)
+    assert relay.said("fedcbs_relay")
+    assert not relay.said("Receiving: train")
+    assert all(record["available"] == NODES for record in records)
 
 
 def test_supernode_killed_in_a_round(federation: Federation) -> None:

@@ -10,7 +10,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAdam
 
 from digits_app import task
-from fedcbs.flower import SelectorParty, with_selector
+from fedcbs.flower import RelayedSelector, SelectorParty, with_selector
 from fedcbs.service import FederationOptions, LocalSelector, SelectorClient
 
 UserConfig = dict[str, bool | float | int | str]
@@ -49,6 +49,8 @@ def chooser(config: UserConfig) -> SelectorParty | str:
     if not mode:
         return str(config["selector"])
     federation = str(config["federation"])
+    if config["selector-node"]:
+        return SelectorParty(RelayedSelector(str(config["selector-node"])), federation)
     if config["selector-url"]:
         certificates = str(config["selector-certificates"]) or None
         caller = str(config["selector-caller"])

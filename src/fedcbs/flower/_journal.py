@@ -46,6 +46,7 @@ class Journal:
         self._memory: Memory | None = None
         self._pending: dict[str, Any] | None = None
         self._closed = 0.0
+        self._described = -1
         folder = settings.folder
         self._records = None if folder is None else Records(folder.expanduser())
         self._checkpoints = None if folder is None else Checkpoints(folder.expanduser())
@@ -67,6 +68,7 @@ class Journal:
         if self._memory is not None:
             return
         self._memory = Memory(strategy)
+        LOG.info("%s chooses cohorts of %d", self._chooser.name, self._settings.cohort_size)
         if self._records is None or self._checkpoints is None:
             return
         if self._checkpoints.path.is_file() and self.offset == 0:
@@ -116,6 +118,7 @@ class Journal:
         self._pending = self._record(now, replies, metrics) | {"mismatched": mismatched}
         if self._checkpoints is not None and self._memory is not None:
             start = time.monotonic()
+            self._describe()
             self._checkpoints.keep_statistics(self._roster.population, self._roster.statistics)
             self._checkpoints.save(
                 Saved(
@@ -132,6 +135,20 @@ class Journal:
             self._pending["seconds"]["checkpoint"] = time.monotonic() - start
         self._closed = time.monotonic()
         return self._extended(metrics)
+
+    def _describe(self) -> None:
+        """Keep the population's label counts, if the server knows them and somebody joined."""
+        roster = self._roster
+        if (
+            self._records is None
+            or self._chooser.mode != "plain"
+            or roster.statistics.version == self._described
+        ):
+            return
+        told = roster.statistics.statements.values()
+        if all(one.label_counts is not None for one in told):
+            self._records.describe(roster.statistics.label_counts(roster.population.names))
+            self._described = roster.statistics.version
 
     def _record(self, now: OpenRound, replies: Replies, metrics: MetricRecord | None) -> dict[str, Any]:
         index_of = self._roster.population.index_of

@@ -19,7 +19,7 @@ from fedcbs.flower._strategy import layers, own_class
 
 __all__ = ["Memory"]
 
-OURS = "_fedcbs"
+KEPT_OTHERWISE = ("_fedcbs", "accountant")
 
 
 class Memory:
@@ -34,7 +34,8 @@ class Memory:
     def __init__(self, strategy: object) -> None:
         self._layers = list(layers(strategy))
         self._before = [self._digests(layer) for layer in self._layers]
-        self._warned: set[str] = set()
+        for layer, before in zip(self._layers, self._before, strict=True):
+            _warn_of_others(layer, [name for name, told in before.items() if told is None])
 
     def save(self) -> list[dict[str, Any]]:
         """What changed, as plain data, one mapping a layer."""
@@ -58,35 +59,32 @@ class Memory:
 
     def _saved(self, layer: Any, before: Mapping[str, str | None]) -> dict[str, Any]:
         now = self._digests(layer)
-        changed = {name: getattr(layer, name) for name in now if now[name] != before.get(name)}
-        own = layer.state_dict() if hasattr(layer, "state_dict") else None
-        for name in [name for name, value in changed.items() if digest(value) is None]:
-            del changed[name]
-            self._warn(layer, name, known=own is not None)
+        changed = [name for name, told in now.items() if told is not None and told != before.get(name)]
         return {
             "class": _name(layer),
-            "attributes": changed,
-            "own": own,
+            "attributes": {name: getattr(layer, name) for name in changed},
+            "own": layer.state_dict() if hasattr(layer, "state_dict") else None,
             "releases": _releases(layer),
         }
-
-    def _warn(self, layer: object, name: str, *, known: bool) -> None:
-        if not known and name not in self._warned:
-            self._warned.add(name)
-            LOG.warning(
-                "%s.%s changes during the run but is no plain data, so a resumed run starts without it; give the "
-                "strategy state_dict() and load_state_dict(state)",
-                _name(layer),
-                name,
-            )
 
     @staticmethod
     def _digests(layer: object) -> dict[str, str | None]:
         return {
             name: digest(value)
             for name, value in vars(layer).items()
-            if name != OURS and not isinstance(value, Strategy) and not callable(value)
+            if name not in KEPT_OTHERWISE and not isinstance(value, Strategy) and not callable(value)
         }
+
+
+def _warn_of_others(layer: object, names: Sequence[str]) -> None:
+    """Say what cannot be saved, where the strategy does not do it itself."""
+    if names and not hasattr(layer, "state_dict"):
+        LOG.warning(
+            "%s keeps %s, which are neither numbers nor arrays: a resumed run has them as they are made; if they "
+            "remember anything, give the strategy state_dict() and load_state_dict(state)",
+            _name(layer),
+            ", ".join(names),
+        )
 
 
 def _name(layer: object) -> str:

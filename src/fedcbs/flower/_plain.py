@@ -70,7 +70,7 @@ def digest(value: object) -> str | None:
     total = hashlib.sha256(text.encode())
     for array in arrays:
         total.update(f"{array.dtype}{array.shape}".encode())
-        total.update(np.ascontiguousarray(array).tobytes())
+        total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return total.hexdigest()
 
 

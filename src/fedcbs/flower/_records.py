@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 from flwr.app import MetricRecord
+from numpy.typing import NDArray
 
 from fedcbs._files import write_whole
 from fedcbs.flower._errors import FederationStateError
@@ -38,6 +40,14 @@ class Records:
     def configure(self, config: Mapping[str, Any], versions: Mapping[str, str]) -> None:
         """Write what the run was started with."""
         self._write("config.json", {"format": 1, "config": config, "versions": versions})
+
+    def describe(self, label_counts: NDArray[np.int64]) -> None:
+        """Write who has what, where the server may know it."""
+
+        def write(file: BinaryIO) -> None:
+            np.savez(file, label_counts=label_counts, num_examples=label_counts.sum(axis=1))
+
+        write_whole(self._folder / "population.npz", write)
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Add one round, so that it is on the disk when this returns."""
