@@ -97,7 +97,7 @@ def audit_gram(gram: Gram) -> GramReport:
         rank=factorise(gram, gram.num_classes).rank,
         lattice=lattice is not None,
         spectral=spectral is not None and spectral.consistent,
-        unique=lattice is not None and lattice.unique,
+        unique=any(one is not None and one.unique for one in (lattice, spectral)),
     )
 
 
@@ -111,7 +111,7 @@ def _row(counts: NDArray[np.int64], spec: str | None, setting: CostSetting, seed
         lattice=score(lattice, counts),
         spectral=score(spectral, counts),
         consistent=any(one is not None and one.consistent for one in (lattice, spectral)),
-        unique=lattice is not None and lattice.unique,
+        unique=any(one is not None and one.unique for one in (lattice, spectral)),
         insiders={
             number: NOBODY if best is None else named_by_insiders(best, seen, counts, number, seed=seed)
             for number in INSIDERS
@@ -128,8 +128,9 @@ def _sybil(counts: NDArray[np.int64], seen: NDArray[np.int64], seed: int) -> Nam
     """Add a client whose counts are all different, recover everybody anew, and give names by that client."""
     made_up = np.arange(1, counts.shape[1] + 1)[None]
     everybody, uploaded = np.vstack([made_up, counts]), np.vstack([made_up, seen])
-    lattice, spectral = attack(FactorGram(uploaded))
-    best = lattice if lattice is not None else spectral
+    gram = FactorGram(uploaded)
+    factor = factorise(gram, gram.num_classes)
+    best = lattice_attack(gram, factor) or spectral_attack(gram, factor)
     if best is None:
         return NOBODY
     return named_by_insiders(best, uploaded, everybody, 1, seed=seed, who=np.array([0]))

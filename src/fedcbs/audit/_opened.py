@@ -50,7 +50,7 @@ def load_opened_gram(
 def _arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     file = existing_file(path, "path")
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds one array, not several")
             return {name: archive[name] for name in archive.files}

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 __all__ = ["short_vectors"]
 
+MOST_FOUND = 4000
+"""Where there are more, the lattice is too fine for them to say anything."""
+
 
 def short_vectors(
     gram: NDArray[np.float64], norm: float, *, most_steps: int
@@ -22,7 +25,7 @@ def short_vectors(
     norm
         Largest squared length.
     most_steps
-        After so many steps the search gives up, and returns what it has.
+        After so many steps, or 4000 vectors, the search gives up, and returns what it has.
 
     Examples
     --------
@@ -56,7 +59,7 @@ class _Search:
         self._open(level, chosen, centres, spent, ends)
         while level < size:
             self._left -= 1
-            if self._left < 0:
+            if self._left < 0 or len(self._found) > MOST_FOUND:
                 return self._found, False
             if chosen[level] > ends[level]:
                 level += 1

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedcbs import _random
 from fedcbs.audit._factor import Factor
+from fedcbs.audit._lattice import generate_everything
 from fedcbs.audit._recovery import Recovery, explains
 from fedcbs.imbalance import Gram
 
@@ -39,16 +40,22 @@ def spectral_attack(gram: Gram, factor: Factor) -> Recovery | None:
     fitted = filled if len(filled) <= MOST_FITTED else np.sort(rng.choice(filled, MOST_FITTED, replace=False))
     sizes = gram.num_examples.astype(np.float64)
     points = factor.rows[fitted] / sizes[fitted, None]
-    turns = [_refined(points, _corners(points, start, rng)) for start in range(STARTS)]
-    turn = min(turns, key=lambda one: _misfit(points @ one))
-    turn = _snapped(factor.rows[fitted], sizes[fitted], turn)
-    counts = _counts(factor.rows @ turn, sizes)
-    counts = np.hstack([counts, np.zeros((len(counts), gram.num_classes - factor.rank))])
-    whole = np.rint(factor.rows @ turn)
-    whole = np.hstack([whole, np.zeros((len(whole), gram.num_classes - factor.rank))])
-    if explains(np.abs(whole), gram):  # a zero may have come out as -0
-        return Recovery("spectral", np.abs(whole), consistent=True)
-    return Recovery("spectral", counts, consistent=False)
+    turns: list[NDArray[np.float64]] = []
+    for start in range(STARTS):
+        turn = _snapped(factor.rows[fitted], sizes[fitted], _refined(points, _corners(points, start, rng)))
+        # A zero may have come out as -0.
+        whole = _with_empty_classes(np.abs(np.rint(factor.rows @ turn)), gram.num_classes)
+        if explains(whole, gram):
+            return Recovery("spectral", whole, consistent=True, unique=generate_everything(whole))
+        turns.append(turn)
+    best = min(turns, key=lambda one: _misfit(points @ one))
+    counts = _counts(factor.rows @ best, sizes)
+    return Recovery("spectral", _with_empty_classes(counts, gram.num_classes), consistent=False)
+
+
+def _with_empty_classes(counts: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
+    """Counts with a column of zeros for each class that nobody has."""
+    return np.hstack([counts, np.zeros((len(counts), num_classes - counts.shape[1]))])
 
 
 def _corners(points: NDArray[np.float64], start: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -75,7 +82,7 @@ def _refined(points: NDArray[np.float64], corners: NDArray[np.float64]) -> NDArr
     for _ in range(STEPS):
         shares = _onto_simplex(points @ turn)
         turned = _nearest_rotation(points.T @ shares)
-        if np.abs(turned - turn).max() < 1e-12:
+        if np.abs(turned - turn).max() < 1e-9:
             break
         turn = turned
     return turn

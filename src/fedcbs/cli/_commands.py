@@ -22,6 +22,7 @@ COMMANDS = (
     "_selectors",
     "_partition",
     "_data",
+    "_private",
     "_audit",
     "_selector",
 )

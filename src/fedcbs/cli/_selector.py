@@ -34,7 +34,9 @@ examples:
   fedcbs selector status --url https://localhost:8443 --certificates certs
       whether it answers, and how each federation stands
   fedcbs selector serve --mode plain --certificates certs
-      clients send counts themselves: one self-contained process, for an enclave"""
+      clients send counts themselves: one self-contained process, for an enclave
+
+'fedcbs selector --help' shows this page, 'fedcbs selector COMMAND --help' more."""
 
 SERVE = """\
 Serve until SIGTERM or SIGINT; requests that are under way are finished first. The state is one file, written in

@@ -10,11 +10,13 @@
 """
 
 from fedcbs.private._accountant import Accountant, parse_budget
+from fedcbs.private._fhe_plan import forget
 from fedcbs.private._keys import Keys, PublicKeys, SecretKeys
 from fedcbs.private._mode import DEFAULT_MAX_EXAMPLES, Mode, Work
 from fedcbs.private._noise import DiscreteGaussian, DiscreteLaplace, Noise, parse_noise
 from fedcbs.private._opened import OpenedGram
 from fedcbs.private._registry import known_modes, make_mode, mode_of
+from fedcbs.private._rotate import rotate
 from fedcbs.private._uploads import UploadFolder
 
 __all__ = [
@@ -30,9 +32,11 @@ __all__ = [
     "SecretKeys",
     "UploadFolder",
     "Work",
+    "forget",
     "known_modes",
     "make_mode",
     "mode_of",
     "parse_budget",
     "parse_noise",
+    "rotate",
 ]

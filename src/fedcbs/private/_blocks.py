@@ -76,14 +76,19 @@ class Blocks:
 
             write_whole(self._path(key), write)
 
-    def keep_only(self, keys: set[str]) -> None:
-        """Delete all other blocks: those of clients that left, or that changed their counts."""
+    def keep_only(self, keys: set[str]) -> int:
+        """Delete all other blocks, of clients that left or changed their counts; return how many."""
         if self._folder is None:
-            self._memory = {key: found for key, found in self._memory.items() if key in keys}
-            return
-        for path in self._folder.glob(f"*{SUFFIX}"):
-            if path.name.removesuffix(SUFFIX) not in keys:
-                path.unlink(missing_ok=True)
+            gone = [key for key in self._memory if key not in keys]
+            for key in gone:
+                del self._memory[key]
+            return len(gone)
+        paths = [
+            path for path in self._folder.glob(f"*{SUFFIX}") if path.name.removesuffix(SUFFIX) not in keys
+        ]
+        for path in paths:
+            path.unlink(missing_ok=True)
+        return len(paths)
 
     def _path(self, key: str) -> Path:
         assert self._folder is not None

@@ -7,8 +7,9 @@ server computes encrypted inner products (``_fhe_server.py``), takes away everyt
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar, final
 
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 from fedcbs.errors import ProtocolError
 from fedcbs.private._fhe_compute import computing
 from fedcbs.private._fhe_intake import read_upload
-from fedcbs.private._fhe_open import Matrix, blocks, numbers, open_sizes, outside, read_head
+from fedcbs.private._fhe_open import Matrix, Opener, blocks, numbers, open_sizes, outside, read_head
 from fedcbs.private._fhe_parameters import DEGREE, FheParameters
-from fedcbs.private._fhe_release import Opener
+from fedcbs.private._fhe_rows import OpenedRows, RowComputation
 from fedcbs.private._keys import PublicKeys, SecretKeys
 from fedcbs.private._mode import Accepted, Mode, Work
 from fedcbs.private._opened import OpenedGram
@@ -51,6 +52,8 @@ class Fhe(Mode):
     learns: ClassVar[str] = (
         "the server learns nothing, even with the clients' uploads for ever; the selector learns all inner products and sizes"
     )
+
+    keeps_blocks: ClassVar[bool] = True
 
     @functools.cached_property
     def sizes(self) -> FheParameters:
@@ -96,6 +99,19 @@ class Fhe(Mode):
     @functools.cached_property
     def _encryptors(self) -> dict[str, Any]:
         return {}
+
+    def rows(
+        self, public: PublicKeys, uploads: Mapping[str, Buffer], *, work: Work | None = None
+    ) -> RowComputation:
+        """Server: prepare for single rows instead of the whole matrix; use the result in a ``with`` statement."""
+        self._expect(public.mode, public.parameters)
+        accepted = Accepted(self, public, uploads)
+        return RowComputation(dataclasses.replace(self.sizes, single=True), public, accepted, work or Work())
+
+    def open_rows(self, secret: SecretKeys, setup: Buffer) -> OpenedRows:
+        """Selector: open sizes and diagonal, and rows as they come."""
+        self._expect(secret.mode, secret.parameters)
+        return OpenedRows(dataclasses.replace(self.sizes, single=True), secret, setup, self.max_examples)
 
     def _glance(self, payload: memoryview) -> None:
         wanted = packed_size(self.sizes.data_primes, polynomials=2, degree=DEGREE)

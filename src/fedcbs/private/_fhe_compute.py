@@ -16,7 +16,7 @@ from fedcbs.errors import ProtocolError
 from fedcbs.private._blocks import Blocks
 from fedcbs.private._fhe_intake import SYNDROMES
 from fedcbs.private._fhe_parameters import FheParameters
-from fedcbs.private._fhe_plan import Plan, assign_slots
+from fedcbs.private._fhe_plan import Plan, assign_slots, write_index
 from fedcbs.private._fhe_release import Guards, released_size
 from fedcbs.private._fhe_worker import Part, Worker, read_batch
 from fedcbs.private._keys import PublicKeys
@@ -41,8 +41,9 @@ def computing(
         parts = {name: public.parts[name] for name in ("encryption", "relinearisation", "splitting")}
         pool = Pool(Worker, (parameters, parts, blocks, guards), processes=work.processes)
         stack.enter_context(pool)
-        slots = assign_slots(uploads, state)
-        plan = Plan(parameters, slots, dict(uploads.digests), public.fingerprint)
+        plan = Plan(parameters, assign_slots(uploads, state), dict(uploads.digests), public.fingerprint)
+        if state is not None:
+            write_index(state, plan)
         yield Computation(plan, uploads, blocks, pool, work)
 
 
@@ -153,6 +154,19 @@ class Computation:
         """Return the keys of the results with sizes."""
         keys = self.plan.stretches("sizes", self.parameters.left * self.parameters.right)
         return {number: key for number, key in keys.items() if self._groups("sizes", number)}
+
+    def row(self, client: str, spans: list[str]) -> list[bytes]:
+        """Return the results of one client with all spans; they are not kept."""
+        task = functools.partial(tuple, (bytes(self._uploads[client]), spans))
+        ((_, found),) = self._pool.map("products", {client: task})
+        return list(found)
+
+    def diagonal(self, group: int) -> bytes:
+        """Return the result with the diagonal of a left group, where a batch has them."""
+        part = self.left(group)
+        assert part is not None  # it is asked for groups that are there
+        message = read_batch(self.blocks, part[0])
+        return bytes(message.sections[part[1] + len(message.header["left"])])
 
     def section(self, keys: Iterable[str]) -> Section:
         """Return a section of results."""

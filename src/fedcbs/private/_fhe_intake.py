@@ -72,7 +72,8 @@ class Intake:
             check.add(place, residues)
         left, right, diagonals = self._groups(accepted)
         found = {"refused": refused, "order": check.order, "left": list(left), "right": list(right)}
-        checks = [self._syndrome(total) for total in check.totals] if accepted else []
+        weights = self._weights()
+        checks = [self._syndrome(total, weights) for total in check.totals] if accepted else []
         return pack("batch", found, *left.values(), *right.values(), *diagonals, *checks)
 
     def _groups(self, clients: dict[int, Any]) -> tuple[dict[int, bytes], dict[int, bytes], list[bytes]]:
@@ -86,12 +87,16 @@ class Intake:
         turned = {group: server.write([server.right_group(members)]) for group, members in right.items()}
         return found, turned, []
 
-    def _syndrome(self, total: Words) -> bytes:
-        server, parameters = self._server, self._parameters
-        weights = uniform_below(parameters.plain, DEGREE)
-        weights[-parameters.own % DEGREE] = 0  # times x**-k; the coefficient 0 of the product adds up
-        plain = server.evaluator.transform_to_ntt(server.ring.plaintext(weights), server.ring.levels[3])
-        product = server.evaluator.multiply_plain(server.ring.join(server.ring.header(3), total), plain)
+    def _weights(self) -> Any:
+        """Uniform weights of the coefficients that are nobody's: coefficient 0 of a product with them adds up."""
+        weights = uniform_below(self._parameters.plain, DEGREE)
+        weights[-self._parameters.own % DEGREE] = 0  # coefficient k is multiplied by that of x**-k
+        ring = self._server.ring
+        return self._server.evaluator.transform_to_ntt(ring.plaintext(weights), ring.levels[3])
+
+    def _syndrome(self, total: Words, weights: Any) -> bytes:
+        server = self._server
+        product = server.evaluator.multiply_plain(server.ring.join(server.ring.header(3), total), weights)
         return server.releaser.release(product, np.zeros(1, np.int64))
 
 

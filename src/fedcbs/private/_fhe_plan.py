@@ -9,17 +9,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from fedcbs._files import write_whole
+from fedcbs.errors import InvalidArgumentError
+from fedcbs.private._blocks import Blocks
 from fedcbs.private._fhe_parameters import FheParameters
 
-__all__ = ["Plan", "assign_slots"]
+__all__ = ["Plan", "assign_slots", "forget", "write_index"]
 
-SLOTS_FILE = "slots.json"
+SLOTS_FILE, INDEX_FILE = "slots.json", "index.json"
 
 
 def assign_slots(clients: Iterable[str], state: Path | None) -> dict[str, int]:
@@ -29,21 +32,14 @@ def assign_slots(clients: Iterable[str], state: Path | None) -> dict[str, int]:
     free = _free(set(known.values()))
     slots = {name: known[name] if name in known else next(free) for name in names}
     if state is not None:
-
-        def write(file: BinaryIO) -> None:
-            file.write(json.dumps(slots).encode())
-
-        write_whole(state / SLOTS_FILE, write)
+        _write(state / SLOTS_FILE, slots)
     return slots
 
 
 def _known_slots(state: Path | None, names: set[str]) -> dict[str, int]:
-    if state is None or not (state / SLOTS_FILE).is_file():
+    if state is None:
         return {}
-    with contextlib.suppress(ValueError):
-        found = json.loads((state / SLOTS_FILE).read_bytes())
-        return {name: slot for name, slot in found.items() if name in names}
-    return {}
+    return {name: slot for name, slot in _read(state / SLOTS_FILE).items() if name in names}
 
 
 def _free(taken: set[int]) -> Iterator[int]:
@@ -104,3 +100,54 @@ class Plan:
             for span in spans
             if right * self.parameters.right + last[right] >= span * self.parameters.span
         }
+
+    def stretches_of(self) -> dict[str, list[tuple[int, int]]]:
+        """Return the stretches of slots that each block depends on."""
+        parameters = self.parameters
+        spans = self.stretches("span", parameters.span)
+        both = parameters.left * parameters.right
+        sizes = {"batch": parameters.batch, "span": parameters.span, "sizes": both}
+        found = {
+            key: [(number * size, (number + 1) * size)]
+            for kind, size in sizes.items()
+            for number, key in self.stretches(kind, size).items()
+        }
+        for (span, right), key in self.pairs().items():
+            stretch = (right * parameters.right, (right + 1) * parameters.right)
+            found[key] = [*found[spans[span]], stretch]
+        return found
+
+
+def write_index(state: Path, plan: Plan) -> None:
+    """Write down which blocks depend on which slots, for :func:`forget`."""
+    _write(state / INDEX_FILE, plan.stretches_of())
+
+
+def forget(state: str | os.PathLike[str], client: str) -> int:
+    """Delete all blocks in a folder that a client's upload went into; return how many."""
+    folder = Path(state)
+    if not folder.is_dir():
+        raise InvalidArgumentError(f"state={str(state)!r} is no folder of finished blocks")
+    kept: set[str] = set()
+    if (folder / SLOTS_FILE).is_file():  # else all blocks depend on all clients
+        slot = _known_slots(folder, {client}).get(client, -1)
+        for key, stretches in _read(folder / INDEX_FILE).items():
+            if not any(start <= slot < stop for start, stop in stretches):
+                kept.add(key)
+    blocks = Blocks(folder)
+    with blocks.locked():
+        return blocks.keep_only(kept)
+
+
+def _write(path: Path, document: object) -> None:
+    def write(file: BinaryIO) -> None:
+        file.write(json.dumps(document).encode())
+
+    write_whole(path, write)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with contextlib.suppress(ValueError, OSError):
+        found = json.loads(path.read_bytes())
+        return found if isinstance(found, dict) else {}
+    return {}

@@ -65,6 +65,7 @@ class Masked(Mode):
         "the server learns nothing; the selector learns all inner products and sizes, and must not be given the clients' shares"
     )
     exchanges_masks: ClassVar[bool] = True
+    keeps_blocks: ClassVar[bool] = True
 
     @functools.cached_property
     def sizes(self) -> MaskedParameters:
@@ -73,7 +74,7 @@ class Masked(Mode):
 
     @property
     def _width(self) -> int:
-        return self.sizes.word_bits // 8
+        return -(-self.sizes.word_bits // 8)
 
     def _keygen(self) -> tuple[dict[str, bytes], dict[str, bytes]]:
         ring = self.sizes.ring()
@@ -104,12 +105,14 @@ class Masked(Mode):
         if len(payload) != wanted:
             raise ProtocolError(f"it holds {len(payload)} bytes, not a share and a sealed seed of {wanted}")
 
-    def seed(self, upload: Buffer) -> bytes:
+    @staticmethod
+    def seed(upload: Buffer) -> bytes:
         """Server: return the part of an upload that the selector may see."""
         message = unpack(upload, "upload")
-        if len(message.sections) != 1:
-            raise ProtocolError(f"it has {len(message.sections)} sections, not 1")
-        self._check(message.sections[0])
+        if message.header.get("mode") != Masked.name or len(message.sections) != 1:
+            raise ProtocolError(f"it is no upload of mode {Masked.name!r}, or of another version")
+        if len(message.sections[0]) <= BOX:
+            raise ProtocolError("it holds no share and sealed seed")
         header = {name: message.header.get(name) for name in ("mode", "fingerprint", "client")}
         return pack("seed", header, message.sections[0][-BOX:])
 
@@ -149,6 +152,7 @@ class Masked(Mode):
     ) -> Iterable[bytes]:
         wanted = tasks(len(shares.shares))
         keys = [run_key(shares.key, b"rows", rows.tobytes()).hex() for rows in wanted]
+        blocks.keep_only(set(keys))  # rows of other masks or other clients are of no use any more
         missing = [n for n, key in enumerate(keys) if key not in blocks]
         work.progress(len(wanted) - len(missing), len(wanted))
         start = (self.sizes, public.parts["encryption"], shares, bytes(masks))
@@ -198,7 +202,7 @@ class Masked(Mode):
         words = np.zeros((len(payloads), self.num_classes, 8), np.uint8)
         found = np.frombuffer(b"".join(payload[:-BOX] for payload in payloads), np.uint8)
         words[:, :, : self._width] = found.reshape(len(payloads), self.num_classes, self._width)
-        return words.view("<u8")[:, :, 0].astype(np.uint64)
+        return low_bits(words.view("<u8")[:, :, 0].astype(np.uint64), self.sizes.word_bits)
 
     # The selector.
 

@@ -25,7 +25,7 @@ from fedcbs.private._keys import Keys, PublicKeys, SecretKeys
 from fedcbs.private._opened import OpenedGram
 from fedcbs.private._wire import DIGEST, Buffer, Message, Section, check_name, frame, pack, unpack
 
-__all__ = ["DEFAULT_MAX_EXAMPLES", "Mode", "Work"]
+__all__ = ["DEFAULT_MAX_EXAMPLES", "Accepted", "Mode", "Work", "read_names", "read_refused"]
 
 DEFAULT_MAX_EXAMPLES = 2**16 - 1
 MOST_CLASSES, MOST_EXAMPLES = 1024, 2**24 - 1
@@ -79,6 +79,8 @@ class Mode(abc.ABC):
     """Who learns what, in one sentence."""
     exchanges_masks: ClassVar[bool] = False
     """Whether the selector sends masks before the server can compute."""
+    keeps_blocks: ClassVar[bool] = False
+    """Whether the server's computation is long, and keeps finished blocks."""
     hides_order: ClassVar[bool] = False
     """Whether clients may share a secret that hides the order of the classes."""
     randomised: ClassVar[bool] = True
@@ -184,8 +186,8 @@ class Mode(abc.ABC):
         self._expect_header(message, secret.fingerprint)
         if not message.sections:
             raise ProtocolError("the result names no clients")
-        clients = _names(message.sections[0])
-        refused = _refused(message.header.get("refused"))
+        clients = read_names(message.sections[0])
+        refused = read_refused(message.header.get("refused"))
         return self._open(secret, clients, message.sections[1:]).without_impossible(
             self.max_examples, refused
         )
@@ -344,7 +346,8 @@ class Accepted(Mapping[str, memoryview]):
             )
 
 
-def _names(section: memoryview) -> tuple[str, ...]:
+def read_names(section: memoryview) -> tuple[str, ...]:
+    """Return the names of clients in a message."""
     try:
         names = tuple(check_name(name) for name in bytes(section).decode().split("\n"))
     except (UnicodeDecodeError, InvalidArgumentError) as error:
@@ -354,7 +357,8 @@ def _names(section: memoryview) -> tuple[str, ...]:
     return names
 
 
-def _refused(found: object) -> dict[str, str]:
+def read_refused(found: object) -> dict[str, str]:
+    """Return who was refused, from the header of a message."""
     if not (
         isinstance(found, dict)
         and all(isinstance(name, str) and isinstance(reason, str) for name, reason in found.items())

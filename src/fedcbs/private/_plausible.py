@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["impossible_clients", "impossible_counts"]
+__all__ = ["impossible_clients", "impossible_counts", "impossible_sizes"]
 
 TOLERANCE = 1e-7
 """Relative to the larger of the two; float64 leaves 1e-12 or so, and a wrong whole number far more."""
@@ -45,7 +45,7 @@ def impossible_clients(
     >>> impossible_clients(gram, counts.sum(axis=1), 2, 100)
     {1: 'its inner product with itself is 99, which 3 examples in 2 classes cannot give'}
     """
-    found = _by_themselves(gram, num_examples, num_classes, max_examples)
+    found = impossible_sizes(gram.diagonal(), num_examples, num_classes, max_examples)
     _by_pairs(gram, num_examples, found)
     stay = np.array([n for n in range(len(gram)) if n not in found], dtype=np.int64)
     for n in _by_rank(gram[np.ix_(stay, stay)].astype(np.float64), num_classes):
@@ -59,11 +59,11 @@ def _claim(size: int, max_examples: int) -> str:
     return "it claims a negative number of examples of a class"
 
 
-def _by_themselves(
-    gram: NDArray[np.int64], sizes: NDArray[np.int64], num_classes: int, max_examples: int
+def impossible_sizes(
+    diagonal: NDArray[np.int64], sizes: NDArray[np.int64], num_classes: int, max_examples: int
 ) -> dict[int, str]:
+    """Return the clients whose size, or inner product with itself, is impossible, with the reason."""
     found: dict[int, str] = {}
-    diagonal = gram.diagonal()
     capped = np.clip(sizes, 0, max_examples)  # squares of what is far outside would overflow
     wrong = (diagonal > capped**2) | (diagonal < 0) | (diagonal < -(-(capped**2) // num_classes))
     for n in np.flatnonzero((sizes != capped) | wrong).tolist():
