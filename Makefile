@@ -7,7 +7,7 @@ OLDEST := $(or $(TMPDIR),/tmp)/fedcbs-flower-oldest
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit bench-flower \
-	test-flower test-flower-oldest clean
+	bench-private fuzz test-flower test-flower-oldest clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,6 +67,11 @@ test-flower-oldest: ## the same with the oldest Flower that is supported, in an 
 		hypothesis pytest scikit-learn
 	$(OLDEST)/bin/python -m pytest tests/flower
 	$(OLDEST)/bin/python -m pytest tests/flower_e2e -k one_process
+bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
+	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json
+
+fuzz: $(READY) ## 100,000 damaged inputs for everything that decodes what others send
+	$(BIN)/python -m tests.private.fuzz --inputs 100000
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

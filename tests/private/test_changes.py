@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcbs.errors import InvalidArgumentError, ProtocolError
-from fedcbs.private import Work, forget
+from fedcbs.private import Work, _fhe_compute, forget
 from fedcbs.private._blocks import Blocks
 from fedcbs.private._fhe_worker import Worker
 from fedcbs.selectors import GramInformation, LabelInformation, Round, make_selector
@@ -110,7 +110,8 @@ def test_interrupted_rows_of_masked_go_on(tmp_path: Path) -> None:
     assert np.array_equal(found.mode.open(found.keys.secret, gram).gram, found.counts @ found.counts.T)
 
 
-def test_processes_give_the_same_and_progress_reaches_the_end() -> None:
+def test_processes_give_the_same_and_progress_reaches_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_fhe_compute, "CLIENTS_FOR_A_PROCESS", 3)
     found = federation("fhe")
     told: list[tuple[int, int]] = []
     assert_exact(found, processes=2, progress=lambda *done: told.append(done))

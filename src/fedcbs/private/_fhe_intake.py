@@ -108,16 +108,26 @@ class _Check:
         secrets.SystemRandom().shuffle(self.order)
         self._numbers = {place: number for number, place in enumerate(self.order, 1)}
         self._moduli = np.array(parameters.data_primes, np.uint64)[:, None]
-        self.totals = np.zeros((SYNDROMES, 2, len(parameters.data_primes), DEGREE), np.uint64)
+        self._inverses = (1 - 2.0**-50) / self._moduli.astype(
+            np.float64
+        )  # never a quotient that is too large
+        self._totals = np.zeros((SYNDROMES, 2, len(parameters.data_primes), DEGREE), np.uint64)
 
     def add(self, place: int, residues: Words) -> None:
+        """Add a ciphertext to the sums. They stay below 2**63, for 128 clients and moduli of 55 bits."""
         number = np.uint64(self._numbers[place])
-        for power, total in enumerate(self.totals):
+        for power, total in enumerate(self._totals):
             if power:
-                residues = residues * number % self._moduli
+                residues = residues * number
+                residues -= (residues * self._inverses).astype(
+                    np.uint64
+                ) * self._moduli  # below twice the modulus
             total += residues
-            if power == SYNDROMES - 1:
-                self.totals %= self._moduli
+
+    @property
+    def totals(self) -> Words:
+        """The sums."""
+        return self._totals % self._moduli
 
 
 def writers_outside(syndromes: Sequence[int], order: Sequence[int], plain: int) -> list[int]:
