@@ -10,7 +10,7 @@ OLDEST := $(or $(TMPDIR),/tmp)/fedcbs-flower-oldest
 	bench-private fuzz test-flower test-flower-oldest clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +67,7 @@ test-flower-oldest: ## the same with the oldest Flower that is supported, in an 
 		hypothesis pytest scikit-learn
 	$(OLDEST)/bin/python -m pytest tests/flower
 	$(OLDEST)/bin/python -m pytest tests/flower_e2e -k one_process
+
 bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
 	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json
 
