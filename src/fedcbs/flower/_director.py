@@ -69,28 +69,33 @@ class Director:
         if not trains(strategy):
             return list(configure(strategy)(round_index, arrays, config, grid))
         began = time.monotonic()
+        settings = self._settings
         inquiry = Inquiry(
             grid,
             self._roster.population,
             arrays,
             lambda nodes: preview(strategy, configure, round_index, arrays, config, grid, nodes),
-            timeout=self._settings.query_timeout,
-            training_timeout=self.timeout or self._settings.query_timeout,
+            timeout=settings.query_timeout,
+            training_timeout=self.timeout or settings.query_timeout,
         )
         choice, available = self._choose(grid, round_index, inquiry)
         nodes = [self._roster.population.node_of(name) for name in choice.cohort]
         messages = addressed_to(configure(strategy), strategy, round_index, arrays, config, grid, nodes)
         self._prepare(messages)
-        traffic = Traffic(sum(content_bytes(message.content) for message in messages), 0)
-        traffic.add(inquiry.traffic)
-        traffic.add(self._roster.take_traffic())
         by_node = {message.metadata.dst_node_id: message for message in messages}
         sent = {name: by_node[node] for name, node in zip(choice.cohort, nodes, strict=True)}
-        now = time.monotonic()
+        now, traffic = time.monotonic(), self._traffic(messages, inquiry)
         seconds = {"select": now - began}
         self._open = OpenRound(round_index, choice, sent, arrays, available, traffic, now, seconds)
         LOG.info("round %d trains %s", round_index, ", ".join(choice.cohort))
         return messages
+
+    def _traffic(self, messages: Sequence[Message], inquiry: Inquiry) -> Traffic:
+        """Bytes of the round so far: the training messages, and all questions before them."""
+        traffic = Traffic(sum(content_bytes(message.content) for message in messages), 0)
+        traffic.add(inquiry.traffic)
+        traffic.add(self._roster.take_traffic())
+        return traffic
 
     def _choose(self, grid: Grid, round_index: int, inquiry: Inquiry) -> tuple[Choice, int]:
         """Choose; where clients that the selector asked do not answer, choose anew without them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedcbs.flower._chooser import Choice, Chooser, Learnt, Question, Situation
 from fedcbs.flower._population import Population
 from fedcbs.imbalance import FactorGram, Gram, qcid
-from fedcbs.selectors import Feedback, Information, Need, Round, Selector, State
+from fedcbs.selectors import Estimates, Feedback, Information, Need, Round, Selector, State
 
 __all__ = ["OwnSelector", "grown"]
 
@@ -60,32 +60,21 @@ class OwnSelector(Chooser):
         """Choose as the selector does."""
         population = situation.population
         self._state = grown(self._selector, self._state, len(population))
-        information = _FederationInformation(self, situation)
-        selection = self._selector.select(
-            self._state,
-            Round(
-                information,
-                cohort_size=situation.cohort_size,
-                round_index=situation.round_index,
-                available=[population.index_of(name) for name in situation.available],
-                seed=situation.seed,
-            ),
+        round_ = Round(
+            _FederationInformation(self, situation),
+            cohort_size=situation.cohort_size,
+            round_index=situation.round_index,
+            available=[population.index_of(name) for name in situation.available],
+            seed=situation.seed,
         )
+        selection = self._selector.select(self._state, round_)
         self._state = selection.state
         names = [population.names[index] for index in selection.cohort.tolist()]
         weights = selection.weights
-        estimates = selection.estimates
         return Choice(
             cohort=names,
             weights=None if weights is None else dict(zip(names, weights.tolist(), strict=True)),
-            estimates=()
-            if estimates is None
-            else [
-                (population.names[index], row, weight)
-                for index, row, weight in zip(
-                    estimates.clients.tolist(), estimates.updates, estimates.weights.tolist(), strict=True
-                )
-            ],
+            estimates=_named(selection.estimates, population),
             asked={need.value: number for need, number in selection.asked.items()},
             **self._balance(situation, names),
         )
@@ -132,6 +121,15 @@ class OwnSelector(Chooser):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take a saved one."""
         self._state = self._selector.restore(arrays) if arrays else None
+
+
+def _named(
+    estimates: Estimates | None, population: Population
+) -> Sequence[tuple[str, NDArray[np.float64], float]]:
+    if estimates is None:
+        return ()
+    names = [population.names[index] for index in estimates.clients.tolist()]
+    return list(zip(names, estimates.updates, estimates.weights.tolist(), strict=True))
 
 
 def grown(selector: Selector[Any], state: State | None, num_clients: int) -> State:

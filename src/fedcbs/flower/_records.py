@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -87,12 +87,7 @@ class Records:
         scored = [one for one in records if one.get("accuracy") is not None]
         best = max(scored, key=lambda one: (one["accuracy"], -one["round"]), default=None)
         balances = [one["qcid"] for one in records if one.get("qcid") is not None]
-        times: dict[int, int] = {}
-        for one in records:
-            for client in one["cohort"]:
-                times[client] = times.get(client, 0) + 1
-        known = max((one["clients"] for one in records), default=0)
-        counts = [times.get(client, 0) for client in range(known)]
+        times = _times_selected(records)
         self._write(
             "summary.json",
             {
@@ -103,11 +98,11 @@ class Records:
                 "final_accuracy": scored[-1]["accuracy"] if scored else None,
                 "targets": {},
                 "qcid_mean": sum(balances) / len(balances) if balances else None,
-                "coverage": sum(count > 0 for count in counts) / known if known else None,
+                "coverage": sum(count > 0 for count in times) / len(times) if times else None,
                 "participation": {
-                    "gini": _gini(counts),
-                    "min": min(counts, default=0),
-                    "max": max(counts, default=0),
+                    "gini": _gini(times),
+                    "min": min(times, default=0),
+                    "max": max(times, default=0),
                 },
                 "bytes_up": sum(one["bytes_up"] for one in records),
                 "bytes_down": sum(one["bytes_down"] for one in records),
@@ -166,6 +161,15 @@ def _total_seconds(records: Iterable[Mapping[str, Any]]) -> dict[str, float]:
         for name, seconds in record["seconds"].items():
             totals[name] = totals.get(name, 0.0) + (seconds or 0.0)
     return totals
+
+
+def _times_selected(records: Sequence[Mapping[str, Any]]) -> list[int]:
+    """How often each client was in a cohort."""
+    times = [0] * max((record["clients"] for record in records), default=0)
+    for record in records:
+        for client in record["cohort"]:
+            times[client] += 1
+    return times
 
 
 def _gini(counts: list[int]) -> float | None:

@@ -47,31 +47,23 @@ def sort_replies(
     """Tell usable replies from the others; `sent` are the messages of training by client."""
     name_at = {message.metadata.dst_node_id: name for name, message in sent.items()}
     node_of = sender(sent.values())
-    reasons: dict[str, str] = {}
-    candidates: dict[str, Message] = {}
-    passed_on: dict[str, Message] = {}
+    first: dict[str, Message] = {}
     for reply in replies:
         name = name_at.get(node_of(reply))
-        if name is None or name in candidates or name in reasons:
-            continue
-        if reply.has_error():
-            reasons[name] = f"error {reply.error.code}: {last_line(reply.error.reason)}"
-            passed_on[name] = reply
-        else:
-            candidates[name] = reply
-    garbage = _garbage(candidates, sent, weight_key) if check else {}
-    for name, reply in candidates.items():
-        if name in garbage:
-            passed_on[name] = Message(Error(code=GARBAGE, reason=garbage[name]), reply_to=sent[name])
-        else:
-            passed_on[name] = reply
-    reasons |= garbage
-    for name in sent:
-        if name not in candidates:
-            reasons.setdefault(name, "no reply before the timeout")
-    usable = {name: candidates[name] for name in sent if name in candidates and name not in garbage}
+        if name is not None:
+            first.setdefault(name, reply)
     # In the cohort's order: sums of floating-point numbers must not depend on whose reply came first.
-    return Replies(usable, reasons, [passed_on[name] for name in sent if name in passed_on])
+    came = {name: first[name] for name in sent if name in first}
+    candidates = {name: reply for name, reply in came.items() if not reply.has_error()}
+    reasons = dict.fromkeys(set(sent) - set(came), "no reply before the timeout")
+    for name in set(came) - set(candidates):
+        error = came[name].error
+        reasons[name] = f"error {error.code}: {last_line(error.reason)}"
+    for name, why in (_garbage(candidates, sent, weight_key) if check else {}).items():
+        reasons[name] = why
+        came[name] = Message(Error(code=GARBAGE, reason=why), reply_to=sent[name])
+        del candidates[name]
+    return Replies(candidates, {name: reasons[name] for name in sent if name in reasons}, list(came.values()))
 
 
 def first_metrics(content: RecordDict) -> MetricRecord | None:

@@ -47,7 +47,6 @@ class Roster:
         self.statistics = Statistics(num_classes=settings.num_classes, max_examples=settings.max_examples)
         self.absences = Absences(settings.pause)
         self.traffic = Traffic()
-        self.asked = 0
         self._deferred: dict[int, int] = {}
         self._settled: int | None = None
         self._mismatched: set[str] = set()
@@ -190,7 +189,6 @@ class Roster:
         timeout = self._settings.query_timeout
         answers = ask(grid, dict.fromkeys(new, content), Query.STATISTICS, timeout=timeout)
         self.traffic.add(answers.traffic)
-        self.asked += len(new) if question.entries["ask"] else 0
         failed = dict(answers.failed)
         heard: dict[int, RecordDict] = dict(answers.contents)
         if not question.entries["ask"]:  # an app without answers will do
@@ -199,19 +197,24 @@ class Roster:
             failed = {node: why for node, why in failed.items() if why == NO_ANSWER}
         told = _statements(heard, question, failed)
         names = self._names(grid, {node: heard[node] for node in told})
+        self._admit(names, told, failed, online)
+        self._defer(failed, round_index)
+
+    def _admit(
+        self,
+        names: Mapping[int, str],
+        told: Mapping[int, Statement],
+        failed: dict[int, str],
+        online: set[int],
+    ) -> None:
+        """Keep what can be kept; the nodes of the others go to `failed`."""
         arrivals = [Arrival(node, name) for node, name in names.items()]
         failed |= self.population.conflicts(arrivals, online)
         nodes = {name: node for node, name in names.items() if node not in failed}
         refused = self._refused({name: told[node] for name, node in nodes.items()})
         failed |= {nodes[name]: f"{name}: {why}" for name, why in refused.items()}
-        welcome = [arrival for arrival in arrivals if nodes.get(arrival.name) == arrival.node_id]
-        welcome = [arrival for arrival in welcome if arrival.name not in refused]
+        welcome = [arrival for arrival in arrivals if arrival.node_id not in failed]
         self.population.admit(welcome)
-        for arrival in welcome:
-            self._deferred.pop(arrival.node_id, None)
-        self._defer(
-            {node: why for node, why in failed.items() if not self.population.knows(node)}, round_index
-        )
         LOG.info("%d clients joined, %d in all", len(welcome), len(self.population))
 
     def _refused(self, told: Mapping[str, Statement]) -> dict[str, str]:
