@@ -261,6 +261,28 @@ def test_messages_live_as_long_as_they_are_waited_for(grid: FakeGrid) -> None:
         assert message.metadata.ttl == limit
 
 
+def test_messages_whose_sending_was_interrupted_are_sent_again(
+    grid: FakeGrid, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class ObjectPushError(Exception):
+        """As Flower's."""
+
+    monkeypatch.setattr("fedcbs.flower._patient.PAUSE", 0.0)
+    send, calls = grid.send_and_receive, [0]
+
+    def interrupted(messages: Any, *, timeout: float | None = None) -> Any:
+        calls[0] += 1
+        if calls[0] in (1, 4, 5):
+            raise ObjectPushError("session lost")
+        return send(messages, timeout=timeout)
+
+    monkeypatch.setattr(grid, "send_and_receive", interrupted)
+    with caplog.at_level(logging.WARNING, logger="flwr.fedcbs"):
+        result = run(grid, rounds=3)
+    assert caplog.text.count("was interrupted (session lost); sending them again") == 3
+    assert all(metrics["fedcbs-failed"] == [] for metrics in result.train_metrics_clientapp.values())
+
+
 def test_an_app_without_answers_will_do_where_nothing_is_asked() -> None:
     grid = FakeGrid([training_app(COUNTS)] * 6)
     result = run(grid, selector="uniform", rounds=2)

@@ -31,13 +31,13 @@ def free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def until(what: str, condition: Callable[[], Any], *, patience: float = PATIENCE) -> Any:
+def until(what: str, condition: Callable[[], Any], *, patience: float = PATIENCE, pause: float = 0.3) -> Any:
     """Wait for a condition, and return what it gave."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         if found := condition():
             return found
-        time.sleep(0.3)
+        time.sleep(pause)
     raise AssertionError(f"waited {patience:g} s in vain until {what}")
 
 

@@ -134,8 +134,12 @@ def test_selector_killed_and_restarted(federation: Federation) -> None:
 
 def test_superlink_killed_and_restarted(federation: Federation) -> None:
     run = federation.run("link-killed", num_server_rounds=4)
-    federation.wait_for_round("link-killed", 1)
-    federation.cluster.restart_link(down=8)
+    chosen = "POST /v1/federations/link-killed/rounds/2 200"
+    # The worst moment: the cohort is chosen, and its messages are being handed over.
+    until("round 2 is chosen", lambda: federation.service.said(chosen), pause=0.01)
+    federation.cluster.restart_link(down=5)
+    federation.wait_for_round("link-killed", 2)
+    federation.cluster.restart_link(down=5)
     records = federation.finish("link-killed", run, 4)
     assert [record["cohort"] for record in records] == expected(4)
     assert all(record["answered"] == record["cohort"] for record in records)

@@ -20,6 +20,7 @@ from fedcbs.flower._journal import Journal
 from fedcbs.flower._learning import learn
 from fedcbs.flower._log import LOG
 from fedcbs.flower._open_round import OpenRound
+from fedcbs.flower._patient import PatientGrid
 from fedcbs.flower._replies import Replies, sort_replies
 from fedcbs.flower._roster import Roster
 from fedcbs.flower._settings import Settings
@@ -194,6 +195,7 @@ class Director:
         call = inspect.signature(run).bind(*given, **named)
         call.apply_defaults()
         options = call.arguments
+        options["grid"] = PatientGrid(options["grid"])
         self._chooser.attend(options["grid"])
         saved = self.journal.resume(strategy)
         if saved is not None:
