@@ -1,3 +1,0 @@
-import pytest
-
-pytest.importorskip("flwr", reason="the flower extra is not installed")
