@@ -6,8 +6,7 @@ READY := $(VENV)/.ready
 OLDEST := $(or $(TMPDIR),/tmp)/fedcbs-flower-oldest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit bench-flower \
-	bench-private fuzz test-flower test-flower-oldest clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit bench-private bench-data fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -43,8 +42,9 @@ types: $(READY) ## strict static types
 imports: $(READY) ## imports go one way
 	$(BIN)/lint-imports
 
-bench: $(READY) ## speed of selection beside its yardsticks; rewrites benchmarks/results/selection.*
+bench: $(READY) ## speed of selection and of import beside their yardsticks; rewrites benchmarks/results/
 	$(BIN)/python benchmarks/selection.py --json benchmarks/results/selection.json
+	$(BIN)/python benchmarks/import_time.py --json benchmarks/results/import_time.json
 
 bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmarks/results/balance.* (minutes)
 	$(BIN)/python benchmarks/balance.py
@@ -55,6 +55,7 @@ bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites b
 bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites benchmarks/results/audit.* (minutes)
 	$(BIN)/python benchmarks/audit.py
 
+.PHONY: bench-flower test-flower test-flower-oldest
 bench-flower: $(READY) ## what selection costs a Flower server; rewrites benchmarks/results/flower.*
 	$(BIN)/python benchmarks/flower.py --json benchmarks/results/flower.json
 
@@ -73,6 +74,9 @@ bench-private: $(READY) ## what the private protocol costs each party; rewrites 
 
 fuzz: $(READY) ## 100,000 damaged inputs for everything that decodes what others send
 	$(BIN)/python -m tests.private.fuzz --inputs 100000
+
+bench-data: $(READY) ## memory and time of loading 800,000 images; rewrites benchmarks/results/data.* (minutes)
+	$(BIN)/python benchmarks/data.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

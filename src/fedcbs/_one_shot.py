@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedcbs.errors import InvalidArgumentError
 from fedcbs.imbalance import Gram
 from fedcbs.selectors import GramInformation, Information, LabelInformation, Round, Selector, parse_selector
 
@@ -26,6 +27,33 @@ def select_cohort(
 
     For round after round use :class:`~fedcbs.selectors.Selector`, which keeps count of who was selected.
 
+    Parameters
+    ----------
+    label_statistics
+        Whole numbers, clients x classes; or a :class:`~fedcbs.Gram`, which has inner products of them and sizes.
+    cohort_size
+        How many clients to choose.
+    selector
+        A name, with options as in ``"fedcbs-exact:sweeps=5"``, or a selector.
+    available
+        Clients that can be chosen, in any order; all of them where none are given.
+    round_index
+        Number of the round, from 1.
+    seed
+        With `round_index`, fixes every random choice.
+
+    Returns
+    -------
+    NDArray
+        The clients chosen, distinct, in ascending order.
+
+    Raises
+    ------
+    FedCBSError
+        An argument cannot work, or the selector needs what only training gives; the message says what to do.
+
+    Examples
+    --------
     >>> from fedcbs import qcid, select_cohort
     >>> label_counts = [[5, 5, 5, 5, 5, 5], [6, 6, 6, 6, 6, 0], [0, 0, 0, 10, 10, 10], [10, 10, 10, 0, 0, 0]]
     >>> cohort = select_cohort(label_counts, 3)
@@ -33,6 +61,10 @@ def select_cohort(
     (array([0, 2, 3]), 0.0)
     """
     chooser = parse_selector(selector) if isinstance(selector, str) else selector
+    if not isinstance(chooser, Selector):
+        raise InvalidArgumentError(
+            f"selector={selector!r} is no selector; give a name, or one made by make_selector"
+        )
     information: Information
     if isinstance(label_statistics, Gram):
         information = GramInformation(label_statistics)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcbs.data import load_dataset
+from fedcbs.data import load_dataset, split
 from fedcbs.data._idx import read_idx
 from fedcbs.errors import DataFileError, MissingDataError
 from tests.data.writers import MNIST_FILES, SHARED, idx_bytes, images, write_mnist
@@ -111,6 +111,40 @@ def test_labels_must_be_classes(tmp_path: Path) -> None:
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx_bytes(np.full(30, 77, np.uint8)))
     with pytest.raises(ValueError, match=r"train\.labels\[0\]=77 must be a class from 0 to 9"):
         load_dataset(UNCHECKED, data_dir=tmp_path)
+
+
+def write_qmnist(folder: Path, part: str, digits: list[int], writers: list[int]) -> None:
+    rows = np.zeros((len(digits), 8), ">i4")
+    rows[:, 0], rows[:, 2] = digits, writers
+    header = struct.pack(">HBB2I", 0, 12, 2, *rows.shape)
+    (folder / f"qmnist-{part}-labels-idx2-int").write_bytes(header + rows.tobytes())
+
+
+def test_writers_of_mnist_become_owners(tmp_path: Path) -> None:
+    write_mnist(tmp_path / "mnist")
+    with pytest.raises(MissingDataError, match="owner=qmnist needs qmnist-train-labels-idx2-int"):
+        load_dataset(f"{UNCHECKED},owner=qmnist", data_dir=tmp_path)
+    (tmp_path / "qmnist").mkdir()
+    write_qmnist(
+        tmp_path / "qmnist", "train", [k % 10 for k in range(30)], [100 + k // 10 for k in range(30)]
+    )
+    write_qmnist(tmp_path / "qmnist", "test", [k % 10 for k in range(40)], [7] * 40)
+    dataset = load_dataset(f"{UNCHECKED},owner=qmnist", data_dir=tmp_path)
+    assert dataset.train.owners is not None
+    assert dataset.test.owners is not None
+    assert dataset.train.owner_names == ("7", "100", "101", "102")
+    assert dataset.train.owners.tolist() == [1 + k // 10 for k in range(30)]
+    assert dataset.test.owners.tolist() == [0] * 10
+    write_qmnist(tmp_path / "qmnist", "test", [3] * 40, [7] * 40)
+    with pytest.raises(DataFileError, match="does not have MNIST's digits"):
+        load_dataset(f"{UNCHECKED},owner=qmnist", data_dir=tmp_path)
+
+
+@pytest.mark.skipif(not (SHARED / "qmnist").is_dir(), reason="the real QMNIST is not beside the repository")
+def test_the_real_mnist_has_539_writers_to_train_on() -> None:
+    dataset = load_dataset("mnist,owner=qmnist", data_dir=SHARED)
+    partition = split(dataset, "owner", seed=0)
+    assert (len(partition), int(partition.num_examples.sum())) == (539, 60_000)
 
 
 @pytest.mark.skipif(not (SHARED / "mnist").is_dir(), reason="the real MNIST is not beside the repository")

@@ -186,6 +186,21 @@ def test_a_published_dataset_in_tables_must_have_the_published_contents(tmp_path
     assert len(load_dataset("mnist,verify=no", data_dir=tmp_path).train) == 20
 
 
+def test_tables_of_cifar100_are_held_to_the_hubs_checksums(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    rows = [{"bytes": png(pixels), "path": None} for pixels in images(20, 32, 32, 3)]
+    table = pa.table({"img": rows, "fine_label": count_up(20), "coarse_label": [0] * 20})
+    for part in ("train", "test"):
+        path = tmp_path / "cifar100" / "cifar100" / f"{part}-00000-of-00001.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path)
+    with pytest.raises(DataFileError, match="is not the file of 'uoft-cs/cifar100' on the hub"):
+        load_dataset("cifar100", data_dir=tmp_path)
+    dataset = load_dataset("cifar100,verify=no,labels=coarse", data_dir=tmp_path)
+    assert (dataset.num_classes, dataset.train.shape) == (20, (3, 32, 32))
+
+
 @pytest.mark.skipif(not (SHARED / "mnist").is_dir(), reason="the real MNIST is not beside the repository")
 def test_the_digest_is_that_of_the_published_files() -> None:
     dataset = load_dataset("mnist", data_dir=SHARED)
@@ -250,7 +265,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_Hub]]
         ).read_bytes()
     _Hub.files["README.md"] = b"about birds"
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
     yield _Hub

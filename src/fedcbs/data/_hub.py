@@ -16,7 +16,7 @@ from fedcbs.errors import DataFileError, InvalidArgumentError, MissingDataError,
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
 
-__all__ = ["Hub", "check_blob", "download", "hub_cache", "snapshot"]
+__all__ = ["Hub", "check_blob", "check_pinned", "download", "hub_cache", "snapshot"]
 
 _REPO = re.compile(r"(?!.*\.\.)\w[\w.-]*(/\w[\w.-]*)?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -79,6 +79,16 @@ def check_blob(path: Path) -> None:
             f"{str(path)!r} is damaged: its contents have another checksum than the hub's; delete"
             f" {str(path.resolve())!r} and get it again"
         )
+
+
+def check_pinned(path: Path, hub: Hub) -> None:
+    """Refuse a file that is called as one of the hub's is, and is another."""
+    for name, wanted in hub.sha256.items():
+        if path.as_posix().endswith(f"/{name}") and _sha256(path) != wanted:
+            raise DataFileError(
+                f"{str(path)!r} is not the file of {hub.repo!r} on the hub; get it again, or, for other data in this"
+                " layout, say verify=no"
+            )
 
 
 def download(hub: Hub, *, folder: Path | None = None, note: Callable[[str], None] = lambda _: None) -> Path:

@@ -101,9 +101,13 @@ def _places(known: Known, folders: Sequence[Path]) -> Iterator[Path]:
     for root in folders:
         yield from (root / name for name in known.folders if (root / name).is_dir())
         yield root
-    cached = None if known.hub is None else snapshot(known.hub)
-    if cached is not None:
-        yield cached
+    if known.hub is None:
+        return
+    # Another commit will do where the contents can be told from others.
+    for hub in (known.hub, Hub(known.hub.repo)) if known.digests else (known.hub,):
+        cached = snapshot(hub)
+        if cached is not None:
+            yield cached
 
 
 def _message(known: Known, folders: Sequence[Path], partial: Sequence[Files]) -> str:

@@ -46,6 +46,8 @@ class Noise(abc.ABC):
     """A law of noise for label counts, with what one use of it costs."""
 
     name: ClassVar[str]
+    adjacency: Adjacency
+    """What neighbouring data sets differ in."""
 
     @property
     @abc.abstractmethod
@@ -126,7 +128,6 @@ class DiscreteLaplace(Noise):
     name: ClassVar[str] = "laplace"
 
     epsilon_each: Fraction
-    adjacency: Adjacency
 
     def __init__(self, epsilon: object, adjacency: str = "add-remove") -> None:
         object.__setattr__(self, "epsilon_each", _fraction(epsilon, "epsilon", 100))
@@ -177,7 +178,6 @@ class DiscreteGaussian(Noise):
     name: ClassVar[str] = "gaussian"
 
     rho_each: Fraction
-    adjacency: Adjacency
 
     def __init__(
         self,
