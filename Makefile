@@ -48,6 +48,7 @@ bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmark
 	$(BIN)/python benchmarks/balance.py
 
 bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
+	-$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[bench]" # without it, SEAL alone is the yardstick
 	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json
 
 fuzz: $(READY) ## 100,000 damaged inputs for everything that decodes what others send
