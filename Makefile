@@ -70,6 +70,7 @@ test-flower-oldest: ## the same with the oldest Flower that is supported, in an 
 	$(OLDEST)/bin/python -m pytest tests/flower_e2e -k one_process
 
 bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
+	-$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[bench]" # without it, SEAL alone is the yardstick
 	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json
 
 fuzz: $(READY) ## 100,000 damaged inputs for everything that decodes what others send

@@ -50,7 +50,7 @@ class Fhe(Mode):
         "the paper's protocol: homomorphic encryption, ciphertext times ciphertext; exact"
     )
     learns: ClassVar[str] = (
-        "the server learns nothing, even with the clients' uploads for ever; the selector learns all inner products and sizes"
+        "the server learns nothing; the selector learns all inner products and sizes, and nothing else"
     )
 
     keeps_blocks: ClassVar[bool] = True
