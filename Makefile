@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-OLDEST := $(or $(TMPDIR),/tmp)/fedcbs-flower-oldest
+OLDEST := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fedcbs-flower-oldest# outside the repository
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit bench-data bench-private fuzz clean

@@ -255,3 +255,49 @@ def test_a_strategy_may_give_its_state_itself(tmp_path: Path) -> None:
     strategy.start(federation(), model(), num_rounds=3, timeout=60)
     assert strategy.loaded == [2]
     assert strategy.rounds == 3
+
+
+def test_privacy_that_was_spent_stays_spent(tmp_path: Path) -> None:
+    pytest.importorskip("dp_accounting", reason="Flower's extra dp is not installed")
+    from flwr.app import Array, ArrayRecord, MetricRecord, RecordDict
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import NeighboringRelation, PrivacyConfig, RdpAccountant, SamplingMethod
+    from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping
+
+    app = ClientApp()
+
+    @app.train()
+    def train(message: Message, _: Any) -> Message:
+        metrics = MetricRecord({"num-examples": 10, "train_loss": 0.5})
+        moved = ArrayRecord(
+            {name: Array(array.numpy() + 1) for name, array in message.content["arrays"].items()}
+        )
+        return Message(RecordDict({"arrays": moved, "metrics": metrics}), reply_to=message)
+
+    def private() -> DifferentialPrivacyServerSideFixedClipping:
+        config = PrivacyConfig(
+            target_delta=1e-5,
+            population_size=10,
+            neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE,
+            sampling_method=SamplingMethod.NO_AMPLIFICATION,
+        )
+        return DifferentialPrivacyServerSideFixedClipping(
+            FedAvg(fraction_evaluate=0.0),
+            noise_multiplier=1.0,
+            clipping_norm=1.0,
+            num_sampled_clients=3,
+            accountant=RdpAccountant(config),
+        )
+
+    def spent(rounds: int, folder: Path | None) -> Any:
+        strategy = with_selector(private(), "uniform", cohort_size=3, out=folder)
+        strategy.start(FakeGrid([app] * 10), model(), num_rounds=rounds, timeout=60)
+        return strategy.privacy_spent()
+
+    spent(3, tmp_path)
+    assert spent(5, tmp_path) == spent(5, None)
+    bare = DifferentialPrivacyServerSideFixedClipping(
+        FedAvg(fraction_evaluate=0.0), noise_multiplier=1.0, clipping_norm=1.0, num_sampled_clients=3
+    )
+    with pytest.raises(FederationStateError, match="counts 5 private releases"):
+        run(FakeGrid([app] * 10), 6, bare, "uniform", out=tmp_path, seed=0)
