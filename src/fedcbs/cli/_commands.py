@@ -21,6 +21,7 @@ COMMANDS = (
     "_balance",
     "_selectors",
     "_partition",
+    "_report",
 )
 
 
