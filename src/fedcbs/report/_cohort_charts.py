@@ -96,7 +96,7 @@ def class_ranges(groups: Sequence[Group]) -> Chart | None:
                 "type": "scatter",
                 "mode": "markers",
                 "name": plain(groups[number].short),
-                "x": numbers(np.arange(share.shape[1]) + shift),
+                "x": numbers((np.arange(share.shape[1]) + shift).tolist()),
                 "y": numbers(middle),
                 "error_y": {
                     "type": "data",

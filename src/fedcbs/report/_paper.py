@@ -106,7 +106,13 @@ def _legend(drawn: Figure, groups: Sequence[Group], looks: Sequence[Look], colum
         return
     handles = [
         Line2D(
-            [], [], color=k.light, linestyle=k.mpl_dash, marker=k.mpl_marker, markersize=3.5, label=g.short
+            [],
+            [],
+            color=k.light,
+            linestyle=k.mpl_dash,
+            marker=k.mpl_marker,
+            markersize=3.5,
+            label=g.short.replace("$", r"\$"),
         )
         for g, k in zip(groups, looks, strict=True)
     ]
@@ -177,9 +183,7 @@ def _qcid(axes: Axes, groups: Sequence[Group], looks: Sequence[Look]) -> bool:
     positive = means[np.isfinite(means) & (means > 0)]
     foot = 10.0 ** math.floor(math.log10(positive.min())) if positive.size else 1e-4
     foot = max(foot, 10.0 ** (math.ceil(math.log10(positive.max())) - 4)) if positive.size else foot
-    shown = [
-        Band(b.rounds, np.maximum(b.mean, foot), np.minimum(b.std, b.mean * 0.9), b.seeds) for b in bands
-    ]
+    shown = [_above(found, foot) for found in bands]
     axes.set(xlabel="Round" + (f" (mean of the last {window})" if window > 1 else ""), ylabel="QCID (1e-2)")
     drawn = _curve(axes, shown, looks)
     axes.set_yscale("log")

@@ -77,7 +77,7 @@ def _shifted(colour: str, *, towards: int, until: Callable[[float], bool]) -> st
     """The colour, mixed with black (0) or white (255) in steps until its luminance will do.
 
     >>> _shifted("#222222", towards=255, until=lambda seen: seen >= 0.16)
-    '#7a7a7a'
+    '#6f6f6f'
     """
     parts = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
     for step in range(20):

@@ -258,6 +258,11 @@ def _curve_table(column: str, shown: Callable[[float, float], str]) -> Callable[
     return make
 
 
+def _loss_table(groups: Sequence[Group]) -> Table:
+    tested = any(_held(group, lambda run: _extreme(run, "test_loss", np.nanmin)) for group in groups)
+    return _curve_table("test_loss" if tested else "loss", _number)(groups)
+
+
 def _qcid_table(groups: Sequence[Group]) -> Table:
     """Mean, percentiles and the lowest over all rounds of all seeds."""
     rows = []
@@ -374,6 +379,7 @@ _TABLES: dict[str, Callable[[Sequence[Group]], Table | None]] = {
     "accuracy": _curve_table("accuracy", _percent),
     "worst-class": _curve_table("worst_class_accuracy", _percent),
     "clients": _curve_table("client_p10", _percent),
+    "loss": _loss_table,
     "qcid": _qcid_table,
     "participation": _participation_table,
     "labels": _labels_table,

@@ -262,6 +262,7 @@
   function addKeys(chart) {
     const place = byId(`chart-${chart.name}`);
     let at = -1;
+    let saying;
     place.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity }[event.key];
       if (event.key === "Escape") { at = -1; window.Plotly.Fx.unhover(place); return; }
@@ -271,10 +272,17 @@
       event.preventDefault();
       at = Math.max(0, Math.min(stops.length - 1, at + step));
       window.Plotly.Fx.hover(place, stops[at]);
-      const texts = [...place.querySelectorAll(".hoverlayer text")].map((text) => text.textContent).filter(Boolean);
-      byId("live").textContent = [...new Set(texts)].join("; ");
+      clearTimeout(saying);
+      saying = setTimeout(() => {  // plotly draws labels at most every 50 ms
+        const texts = [...place.querySelectorAll(".hoverlayer text")].map(spoken).filter(Boolean);
+        byId("live").textContent = [...new Set(texts)].join("; ");
+      }, 120);
     });
     place.addEventListener("blur", () => window.Plotly.Fx.unhover(place));
+  }
+  function spoken(text) {
+    const lines = [...text.querySelectorAll("tspan.line")].map((line) => line.textContent);
+    return lines.length ? lines.join(", ") : text.textContent;
   }
   function stopsAlong(place) {
     const lines = place.data.filter((trace) => !trace.meta.band);
@@ -283,7 +291,7 @@
   function stopsOfAll(place) {
     return place.data.flatMap((trace, curveNumber) =>
       trace.type === "heatmap"
-        ? trace.z.flatMap((row, y) => row.map((_, x) => [{ curveNumber, pointNumber: [y, x] }]))
+        ? trace.z.flatMap((row, y) => row.map((_, x) => ({ xval: trace.x[x], yval: y })))  // rows are categories
         : trace.x.map((_, pointNumber) => [{ curveNumber, pointNumber }]));
   }
 })();
