@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance clean
+.PHONY: help setup demo test test-report check lint format types imports bench bench-balance clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,6 +24,9 @@ demo: $(READY) ## compare the selectors on labels alone: a table, and a figure i
 
 test: $(READY) check ## lint, types, import directions, and the whole test suite
 	$(BIN)/python -m pytest -n 2
+
+test-report: $(READY) ## reports alone, in a real browser where one is installed (Debian: chromium)
+	$(BIN)/python -m pytest tests/report
 
 check: lint types imports ## the static checks only
 

@@ -74,6 +74,16 @@ def test_all_charts_are_drawn_and_nothing_complains_or_leaves(opened: Page, repo
     assert asked(opened) == {report.resolve().as_uri()}
 
 
+def test_no_button_of_a_chart_sends_it_anywhere(opened: Page, report: Path) -> None:
+    titles = opened.run("[...document.querySelectorAll('.modebar-btn')].map(button => button.dataset.title)")
+    assert set(titles) == {"Download plot", "Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"}
+    opened.call("Browser.setDownloadBehavior", behavior="deny")
+    opened.run("document.querySelectorAll('#chart-accuracy .modebar-btn').forEach(button => button.click())")
+    opened.wait_for("document.querySelector('.plotly-notifier')")
+    assert {url for url in asked(opened) if not url.startswith("blob:")} == {report.resolve().as_uri()}
+    assert opened.complaints == []
+
+
 def test_a_method_goes_from_all_charts_and_comes_back(opened: Page) -> None:
     click = "document.querySelector('#methods [data-group=\"1\"]').click()"
     before = traces(opened, "accuracy")

@@ -63,7 +63,7 @@ def looks_of(groups: Sequence[Group]) -> list[Look]:
     return [
         Look(
             light=_shifted(colours[name], towards=0, until=lambda seen: seen <= _ON_LIGHT),
-            dark=_shifted(colours[name], towards=255, until=lambda seen: seen >= _ON_DARK),
+            dark=_on_dark(colours[name]),
             dash=_DASHES[number % len(_DASHES)],
             marker=_MARKERS[number % len(_MARKERS)],
             mpl_dash=_MPL_DASHES[number % len(_MPL_DASHES)],
@@ -71,6 +71,13 @@ def looks_of(groups: Sequence[Group]) -> list[Look]:
         )
         for number, name in enumerate(names)
     ]
+
+
+def _on_dark(colour: str) -> str:
+    """The colour as a dark page shows it; what is as good as black becomes as good as white."""
+    if colour[1:3] == colour[3:5] == colour[5:7] and int(colour[1:3], 16) < 64:
+        return f"#{(255 - int(colour[1:3], 16)).to_bytes(1, 'big').hex() * 3}"
+    return _shifted(colour, towards=255, until=lambda seen: seen >= _ON_DARK)
 
 
 def _shifted(colour: str, *, towards: int, until: Callable[[float], bool]) -> str:

@@ -191,10 +191,13 @@
     if (chart.group !== null && !state.shown.has(chart.group)) return;
     const traces = chart.traces.map((trace) => dressed(trace)).filter((trace) => trace !== null);
     const rows = new Set(traces.flatMap((trace) => trace.meta.groups ?? [])).size;
-    window.Plotly.react(`chart-${chart.name}`, traces, layoutOf(chart, rows), {
+    const layout = layoutOf(chart, rows);
+    byId(`chart-${chart.name}`).style.height = `${layout.height}px`;  // or a resize forgets it
+    window.Plotly.react(`chart-${chart.name}`, traces, layout, {
       responsive: true,
       displaylogo: false,
-      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+      modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],  // not plotly's own, which share
+      plotlyServerURL: "",
       toImageButtonOptions: { format: "svg", filename: chart.name },
     });
   }
