@@ -4,11 +4,15 @@
 
     FedCBSError
     ├── InvalidArgumentError      (also ValueError)   a bad value; names argument, value and remedy
-    │   └── UnknownNameError      a name that nothing is registered under; suggests the nearest
+    │   ├── UnknownNameError      a name that nothing is registered under; suggests the nearest
+    │   └── DataFileError         a file of a dataset that is damaged, or not what it should be
+    ├── MissingDataError          (also LookupError)  a dataset that is in none of the folders looked in
     ├── InformationError          (also LookupError)  a selector asked for what it cannot have
     │   ├── UndeclaredNeedError   it did not declare the need
     │   └── NeedsTrainingError    the source has labels only, no model that is being trained
     ├── BrokenSelectorError       (also RuntimeError) a selector returned what no cohort can be
+    ├── DivergedError             (also ArithmeticError)  training left the finite numbers
+    ├── RunError                  (also RuntimeError) a run directory is busy, damaged, or out of space
     └── MissingExtraError         (also ImportError)  an optional dependency is not installed
 
 Catch :class:`FedCBSError` to catch all of them; the standard base beside each keeps ``except ValueError`` working.
@@ -21,11 +25,15 @@ from collections.abc import Iterable
 
 __all__ = [
     "BrokenSelectorError",
+    "DataFileError",
+    "DivergedError",
     "FedCBSError",
     "InformationError",
     "InvalidArgumentError",
+    "MissingDataError",
     "MissingExtraError",
     "NeedsTrainingError",
+    "RunError",
     "UndeclaredNeedError",
     "UnknownNameError",
 ]
@@ -55,6 +63,14 @@ class UnknownNameError(InvalidArgumentError):
         super().__init__(f"{argument}={value!r} is not known; {hint}Known: {', '.join(names)}")
 
 
+class DataFileError(InvalidArgumentError):
+    """A file of a dataset that is damaged, incomplete, or not what it should be."""
+
+
+class MissingDataError(FedCBSError, LookupError):
+    """A dataset that is in none of the folders looked in; the message names them, the files, and how to get them."""
+
+
 class InformationError(FedCBSError, LookupError):
     """A selector asked for information that it cannot have."""
 
@@ -69,6 +85,14 @@ class NeedsTrainingError(InformationError):
 
 class BrokenSelectorError(FedCBSError, RuntimeError):
     """A selector returned something that cannot be a cohort of this round."""
+
+
+class DivergedError(FedCBSError, ArithmeticError):
+    """Training left the finite numbers: a loss or a weight is infinite or not a number."""
+
+
+class RunError(FedCBSError, RuntimeError):
+    """A run directory is in use, damaged, or cannot be written to."""
 
 
 class MissingExtraError(FedCBSError, ImportError):

@@ -18,6 +18,8 @@ __all__ = ["COMMANDS", "Command", "Subparsers", "commands"]
 Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 COMMANDS = (
+    "_run",
+    "_resume",
     "_balance",
     "_selectors",
     "_partition",

@@ -1,5 +1,15 @@
-"""Datasets as their users have them, decoded once into resident arrays."""
+"""Datasets as their users have them, decoded once into resident arrays.
 
+>>> dataset = load_dataset("digits")
+>>> partition = split(dataset, "dirichlet-hsu", num_clients=20, alpha=0.5, seed=0)
+>>> partition.label_counts(dataset.train.labels).shape
+(20, 10)
+"""
+
+from fedcbs.data._arrays import from_arrays
 from fedcbs.data._dataset import Dataset, Examples
+from fedcbs.data._load import known_datasets, load_dataset
+from fedcbs.data._split import split
+from fedcbs.data._torch import from_torch
 
-__all__ = ["Dataset", "Examples"]
+__all__ = ["Dataset", "Examples", "from_arrays", "from_torch", "known_datasets", "load_dataset", "split"]

@@ -1,6 +1,7 @@
 """Figures of results; needs the extra ``plot``. Nothing here touches the state of pyplot."""
 
 from fedcbs.plotting._balance import figure_of_balance, plot_balance
+from fedcbs.plotting._run import figure_of_runs, plot_runs
 from fedcbs.plotting._save import SUFFIXES, check_figure_path, save_figure
 from fedcbs.plotting._style import colours_of
 
@@ -9,6 +10,8 @@ __all__ = [
     "check_figure_path",
     "colours_of",
     "figure_of_balance",
+    "figure_of_runs",
     "plot_balance",
+    "plot_runs",
     "save_figure",
 ]

@@ -1,0 +1,111 @@
+"""JSON read piece by piece: a file of gigabytes takes the memory of its largest value that is asked for whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+__all__ = ["JsonStream"]
+
+_AHEAD = 2**18
+_LARGEST = 2**28
+_BLANK = " \t\n\r"
+
+
+class JsonStream:
+    """A position in JSON text. Values must be taken in the order in which they stand.
+
+    Parameters
+    ----------
+    file
+        The text.
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = JsonStream(io.StringIO('{"a": [1, 2], "b": {"c": null}}'))
+    >>> [(key, list(stream.array()) if key == "a" else stream.value()) for key in stream.object()]
+    [('a', [1, 2]), ('b', {'c': None})]
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._text = ""
+        self._at = 0
+        self._ended = False
+        self._decoder = json.JSONDecoder()
+
+    def object(self) -> Iterator[str]:
+        """Yield the keys of an object; take the value of each before the next."""
+        for _ in self._inside("{", "}"):
+            key = self.value()
+            if not isinstance(key, str):
+                raise ValueError(f"a key is {key!r} and no text")
+            self._expect(":")
+            yield key
+
+    def array(self) -> Iterator[Any]:
+        """Yield the elements of an array, each whole."""
+        for _ in self._inside("[", "]"):
+            yield self.value()
+
+    def value(self) -> Any:
+        """Return the next value whole."""
+        self._next()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                if self._ended or len(self._text) - self._at > _LARGEST:
+                    raise ValueError(error.msg + (", where the file ends" if self._ended else "")) from None
+            else:
+                if end < len(self._text) or self._ended:  # a number may go on in what is not read yet
+                    self._at = end
+                    return value
+            self._read(len(self._text) - self._at)
+
+    def end(self) -> None:
+        """Refuse anything but blanks in the rest of the file."""
+        if self._next(optional=True):
+            raise ValueError("something follows the end of the document")
+
+    def _inside(self, opening: str, closing: str) -> Iterator[None]:
+        self._expect(opening)
+        if self._next() == closing:
+            self._at += 1
+            return
+        while True:
+            yield
+            mark = self._next()
+            self._at += 1
+            if mark == closing:
+                return
+            if mark != ",":
+                raise ValueError(f"{mark!r} stands where ',' or {closing!r} must")
+
+    def _expect(self, mark: str) -> None:
+        found = self._next()
+        if found != mark:
+            raise ValueError(f"{found!r} stands where {mark!r} must")
+        self._at += 1
+
+    def _next(self, *, optional: bool = False) -> str:
+        """Go to the next character that is no blank, with some more behind it, and return it."""
+        while True:
+            if len(self._text) - self._at < _AHEAD and not self._ended:
+                self._read(_AHEAD)
+            while self._at < len(self._text) and self._text[self._at] in _BLANK:
+                self._at += 1
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if self._ended:
+                if optional:
+                    return ""
+                raise ValueError("the file ends in the middle of a value")
+
+    def _read(self, size: int) -> None:
+        more = self._file.read(max(size, 4 * _AHEAD))
+        self._ended = not more
+        self._text = self._text[self._at :] + more
+        self._at = 0

@@ -1,0 +1,126 @@
+"""What the engines that run PyTorch share: evaluation, gradients, dropout that is a function of the batches."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812  # PyTorch's own name for it
+from numpy.typing import NDArray
+from torch import nn
+
+from fedcbs.data import Dataset
+from fedcbs.engine._base import Engine, Part
+from fedcbs.engine._resident import ResidentExamples
+from fedcbs.engine._work import Plan, Weights
+from fedcbs.errors import InvalidArgumentError
+
+__all__ = ["TorchEngine", "client_seed", "last_linear", "recorded_input", "seeded"]
+
+
+class TorchEngine(Engine):
+    """Any module, on any device; how it is trained is left to the engines derived from it."""
+
+    block: ClassVar[int] = 512
+    """Examples that go through the model at once where nothing is trained."""
+
+    def __init__(self, model: nn.Module, dataset: Dataset, *, threads: int, device: torch.device) -> None:
+        super().__init__(model, dataset, threads=threads)
+        self._device = device
+        self._worker = copy.deepcopy(model).to(device)
+        self._resident: dict[Part, ResidentExamples] = {
+            "train": ResidentExamples(dataset, dataset.train, device),
+            "test": ResidentExamples(dataset, dataset.test, device),
+        }
+
+    def _outcomes(
+        self, weights: Weights, part: Part, indices: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        self._layout.load(self._worker, weights.parameters, weights.buffers)
+        self._worker.eval()
+        losses = np.empty(len(indices), np.float32)
+        predictions = np.empty(len(indices), np.int64)
+        with torch.inference_mode():
+            for start in range(0, len(indices), self.block):
+                own = slice(start, min(start + self.block, len(indices)))
+                features, labels = self._batch(part, indices[own])
+                logits = self._worker(features)
+                losses[own] = F.cross_entropy(logits, labels, reduction="none").cpu().numpy()
+                predictions[own] = logits.argmax(dim=1).cpu().numpy()
+        return losses, predictions
+
+    def _squared_gradients(
+        self, parameters: torch.Tensor, buffers: torch.Tensor, groups: Sequence[NDArray[np.int64]]
+    ) -> NDArray[np.float64]:
+        result = np.empty((len(parameters), len(groups)))
+        self._worker.eval()
+        for row, (own, own_buffers) in enumerate(zip(parameters, buffers, strict=True)):
+            self._layout.load(self._worker, own, own_buffers)
+            result[row] = [self._squared_gradient(group) for group in groups]
+        return result
+
+    def _squared_gradient(self, indices: NDArray[np.int64]) -> float:
+        """Of the mean loss over training examples, for the weights that are loaded."""
+        trained = [parameter for parameter in self._worker.parameters() if parameter.requires_grad]
+        sums = [torch.zeros_like(parameter) for parameter in trained]
+        for start in range(0, len(indices), self.block):
+            features, labels = self._batch("train", indices[start : start + self.block])
+            loss = F.cross_entropy(self._worker(features), labels, reduction="sum")
+            found = torch.autograd.grad(loss, trained, materialize_grads=True)
+            for total, gradient in zip(sums, found, strict=True):
+                total += gradient
+        return float(sum((total.double() / len(indices)).square().mean() for total in sums))
+
+    def _batch(self, part: Part, indices: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._resident[part].batch(torch.from_numpy(indices).to(self._device))
+
+
+def client_seed(plan: Plan, client: int) -> int:
+    """Seed of a client's dropout: a function of its batches, so of the run's seed and the round, of nobody else."""
+    steps = int(np.count_nonzero(plan.sizes[client]))
+    digest = hashlib.blake2b(digest_size=8)
+    for size, row in zip(plan.sizes[client, :steps], plan.indices[client, :steps], strict=True):
+        digest.update(row[:size].astype("<i8").tobytes())
+    return int.from_bytes(digest.digest(), "little") >> 1
+
+
+@contextlib.contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed PyTorch's generators for a while; they go on afterwards as if nothing had been drawn."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.default_generator.manual_seed(seed)
+        if devices:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+def last_linear(module: nn.Module) -> nn.Linear:
+    """The linear layer registered last, whose input counts as the activations before the last layer."""
+    layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
+    if not layers:
+        raise InvalidArgumentError(
+            "model has no linear layer, so it has no activations before the last one; take a rule without a penalty"
+        )
+    return layers[-1]
+
+
+@contextlib.contextmanager
+def recorded_input(layer: nn.Module) -> Iterator[list[torch.Tensor]]:
+    """A list that holds the layer's input of its latest call."""
+    latest: list[torch.Tensor] = []
+
+    def record(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        latest[:] = inputs[:1]
+
+    handle = layer.register_forward_pre_hook(record)
+    try:
+        yield latest
+    finally:
+        handle.remove()
