@@ -23,6 +23,7 @@ COMMANDS = (
     "_balance",
     "_selectors",
     "_partition",
+    "_sweep",
     "_report",
 )
 

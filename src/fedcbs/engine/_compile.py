@@ -109,6 +109,8 @@ def _output(command: list[str]) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompileError(f"{command[0]} does not run: {error}") from error
     if done.returncode:
-        reason = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
+        reason = next(
+            (line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200]
+        )
         raise CompileError(f"{command[0]} failed: {reason}")
     return done.stdout

@@ -69,7 +69,9 @@ class KernelEngine(Engine):
 
     name: ClassVar[str] = "kernel"
 
-    def __init__(self, model: nn.Module, dataset: Dataset, *, threads: int, target: str | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, dataset: Dataset, *, threads: int, target: str | None = None
+    ) -> None:
         super().__init__(model, dataset, threads=threads)
         layers = read_sequence(model, dataset.train.shape)
         self._library = compile_kernel() if target is None else compile_kernel(target)
@@ -127,7 +129,13 @@ class KernelEngine(Engine):
         given = weights.parameters.contiguous()
         count = ctypes.c_int64(len(indices))
         self._call(
-            "fedcbs_outcomes", self._job(part, 64), _at(given), _at(indices), count, _at(losses), _at(predictions)
+            "fedcbs_outcomes",
+            self._job(part, 64),
+            _at(given),
+            _at(indices),
+            count,
+            _at(losses),
+            _at(predictions),
         )
         return losses, predictions
 
@@ -145,7 +153,12 @@ class KernelEngine(Engine):
     def _job(self, part: Part, width: int) -> _Job:
         resident = self._parts[part]
         examples = _Examples(
-            _at(resident.features), _at(resident.labels), _at(self._scale), _at(self._shift), 0, resident.is_bytes
+            _at(resident.features),
+            _at(resident.labels),
+            _at(self._scale),
+            _at(self._shift),
+            0,
+            resident.is_bytes,
         )
         examples.channel_size = resident.size // len(self._scale)
         return _Job(examples, self._threads, max(1, min(width, self._batch)))

@@ -94,7 +94,11 @@ def _add(layers: list[Layer], module: nn.Module, shape: tuple[int, ...]) -> tupl
     kind = type(module)
     if kind is nn.Identity or (kind is nn.Dropout and module.p == 0):  # type: ignore[attr-defined]
         return shape
-    if isinstance(module, nn.Flatten) and kind is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
+    if (
+        isinstance(module, nn.Flatten)
+        and kind is nn.Flatten
+        and (module.start_dim, module.end_dim) == (1, -1)
+    ):
         return (math.prod(shape),)
     if isinstance(module, nn.Linear) and kind is nn.Linear and len(shape) == 1:
         layers.append(DenseLayer(module.in_features, module.out_features, module.bias is not None))
@@ -104,7 +108,12 @@ def _add(layers: list[Layer], module: nn.Module, shape: tuple[int, ...]) -> tupl
         return shape
     if isinstance(module, nn.Conv2d) and kind is nn.Conv2d:
         return _add_convolution(layers, module, shape)
-    if isinstance(module, nn.MaxPool2d) and kind is nn.MaxPool2d and isinstance(last, ConvLayer) and len(shape) == 3:
+    if (
+        isinstance(module, nn.MaxPool2d)
+        and kind is nn.MaxPool2d
+        and isinstance(last, ConvLayer)
+        and len(shape) == 3
+    ):
         return _pool(last, module)
     raise UnsupportedModelError(f"it has a layer {module}, which stands where the kernel cannot carry it")
 
@@ -115,7 +124,9 @@ def _add_convolution(layers: list[Layer], module: nn.Conv2d, shape: tuple[int, .
     if isinstance(padding, str) and all(side % 2 for side in module.kernel_size):
         padding = tuple(side // 2 for side in module.kernel_size)
     if not plain or isinstance(padding, str) or module.padding_mode != "zeros" or len(shape) != 3:
-        raise UnsupportedModelError(f"it has a layer {module}; the kernel has stride 1, one group and zero padding")
+        raise UnsupportedModelError(
+            f"it has a layer {module}; the kernel has stride 1, one group and zero padding"
+        )
     layer = ConvLayer(
         *(*shape, module.out_channels),  # type: ignore[arg-type]  # three sides, as was just seen
         kernel=(module.kernel_size[0], module.kernel_size[1]),
@@ -131,8 +142,16 @@ def _add_convolution(layers: list[Layer], module: nn.Conv2d, shape: tuple[int, .
 def _pool(last: ConvLayer, module: nn.MaxPool2d) -> tuple[int, ...]:
     window, stride = _pair(module.kernel_size), _pair(module.stride)
     plain = stride == window and _pair(module.padding) == (0, 0) and _pair(module.dilation) == (1, 1)
-    if not plain or module.ceil_mode or module.return_indices or last.pool != (1, 1) or math.prod(window) > 250:
-        raise UnsupportedModelError(f"it has a layer {module}; the kernel pools by windows side by side, once")
+    if (
+        not plain
+        or module.ceil_mode
+        or module.return_indices
+        or last.pool != (1, 1)
+        or math.prod(window) > 250
+    ):
+        raise UnsupportedModelError(
+            f"it has a layer {module}; the kernel pools by windows side by side, once"
+        )
     last.pool = window
     return last.shape
 

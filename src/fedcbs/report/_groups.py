@@ -12,7 +12,15 @@ from fedcbs.report._run import RunData
 __all__ = ["Group", "differences", "flat", "group_runs", "method_of"]
 
 _NOT_THE_METHOD = frozenset(
-    {"run.seed", "run.out", "run.name", "run.threads", "run.device", "run.checkpoint_every", "run.quiet"}
+    {
+        "data.directory",
+        "evaluation.targets",
+        "run.checkpoint_every",
+        "run.seed",
+        "training.device",
+        "training.engine",
+        "training.threads",
+    }
 )
 """What says how a run was carried out, and not what was run."""
 
