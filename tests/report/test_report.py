@@ -94,7 +94,10 @@ def test_folders_are_searched_and_what_is_no_run_is_refused(runs: Path, tmp_path
 def test_seeds_are_one_group_and_labels_say_what_differs(tmp_path: Path) -> None:
     for seed in range(2):
         for rate in (0.01, 0.1):
-            extra = {"training": {"learning_rate": rate, "decay": rate * 2}, "run": {"checkpoint_every": seed}}
+            extra = {
+                "training": {"learning_rate": rate, "decay": rate * 2},
+                "run": {"checkpoint_every": seed},
+            }
             write_run(tmp_path / f"u-{seed}-{rate}", "uniform", seed=seed, rounds=3, extra=extra)
         write_run(
             tmp_path / f"e-{seed}",

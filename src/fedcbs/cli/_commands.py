@@ -24,6 +24,7 @@ COMMANDS = (
     "_selectors",
     "_partition",
     "_sweep",
+    "_experiment",
     "_report",
 )
 

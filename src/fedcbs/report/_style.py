@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from fedcbs.plotting import colours_of
+from fedcbs.plotting._style import _FAMILIES as OWN
 from fedcbs.report._groups import Group
 
-__all__ = ["Look", "looks_of"]
+__all__ = ["Look", "looks_of", "looks_of_names"]
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _MARKERS = (
@@ -58,8 +59,17 @@ def looks_of(groups: Sequence[Group]) -> list[Look]:
     """Return how each group looks; a selector's own colour where one group has it."""
     methods = [group.method for group in groups]
     alone = {method for method in methods if methods.count(method) == 1}
-    names = [group.method if group.method in alone else group.label for group in groups]
-    colours = colours_of(dict.fromkeys([*(n for n in names if n in alone), *names]))
+    return looks_of_names([group.method if group.method in alone else group.label for group in groups])
+
+
+def looks_of_names(names: Sequence[str]) -> list[Look]:
+    """Return how what has these names looks: the colours of selectors, and a dash and a marker by place.
+
+    >>> [look.marker for look in looks_of_names(["uniform", "fedcbs-exact"])]
+    ['circle', 'square']
+    """
+    known = [name for name in names if name in OWN]  # first, so that no other name takes their colours
+    colours = colours_of(dict.fromkeys([*known, *names]))
     return [
         Look(
             light=_shifted(colours[name], towards=0, until=lambda seen: seen <= _ON_LIGHT),

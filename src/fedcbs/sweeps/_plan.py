@@ -99,9 +99,7 @@ class Plan:
 
     def jobs(self, out: str | os.PathLike[str], *, threads: int = 0) -> list[Job]:
         """Return a run for every combination, seeds last; each is checked as far as that goes without data."""
-        from fedcbs.availability import parse_availability
         from fedcbs.runs import RunConfig
-        from fedcbs.selectors import parse_selector
 
         jobs: list[Job] = []
         for values in itertools.product(*self.vary.values()):
