@@ -58,10 +58,10 @@ def parse_local(text: str) -> LocalMethod:
 
     >>> parse_local("fedprox:mu=0.1")
     FedProx(mu=0.1)
-    >>> parse_local("fedprox:my=0.1")
+    >>> parse_local("fedprox:m=0.1")
     Traceback (most recent call last):
     ...
-    fedcbs.errors.UnknownNameError: option of fedprox='my' is not known; did you mean 'mu'? Known: mu
+    fedcbs.errors.UnknownNameError: option of fedprox='m' is not known; did you mean 'mu'? Known: mu
     """
     return _parse(text, "training.local", local_methods())
 

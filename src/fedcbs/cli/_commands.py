@@ -20,6 +20,7 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"
 COMMANDS = (
     "_run",
     "_resume",
+    "_compare",
     "_balance",
     "_selectors",
     "_partition",

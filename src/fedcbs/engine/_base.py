@@ -158,7 +158,7 @@ class Engine(abc.ABC):
         return self._dataset.train if part == "train" else self._dataset.test
 
     def _indices(self, values: NDArray[np.int64], name: str, part: Part) -> NDArray[np.int64]:
-        indices = np.asarray(values, dtype=np.int64)
+        indices = np.ascontiguousarray(values, dtype=np.int64)
         size = len(self._examples(part))
         if indices.ndim != 1:
             raise InvalidArgumentError(f"{name} has {indices.ndim} dimensions; it must have 1")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -63,6 +64,8 @@ class KernelEngine(Engine):
     ----------
     model, dataset, threads
         As in :func:`make_engine`.
+    otherwise
+        Makes the engine that takes rules with a penalty.
     target
         For which CPU it is compiled, as a compiler's flag.
     """
@@ -70,7 +73,13 @@ class KernelEngine(Engine):
     name: ClassVar[str] = "kernel"
 
     def __init__(
-        self, model: nn.Module, dataset: Dataset, *, threads: int, target: str | None = None
+        self,
+        model: nn.Module,
+        dataset: Dataset,
+        *,
+        threads: int,
+        otherwise: Callable[[], Engine],
+        target: str | None = None,
     ) -> None:
         super().__init__(model, dataset, threads=threads)
         layers = read_sequence(model, dataset.train.shape)
@@ -85,8 +94,12 @@ class KernelEngine(Engine):
         self._scale, self._shift = normalisation(dataset)
         self._parts = {part: _Resident(self._examples(part)) for part in ("train", "test")}
         self._lock = threading.Lock()
+        self._otherwise = functools.cache(otherwise)
 
     def _train(self, start: Weights, plan: Plan, rule: LocalRule) -> Iterator[Trained]:
+        if rule.penalty is not None:
+            yield from self._otherwise().train(start, plan, rule)
+            return
         chunk = max(self._threads, CHUNK_BYTES // (4 * self.num_parameters) // self._threads * self._threads)
         for first in range(0, plan.num_clients, chunk):
             clients = range(first, min(first + chunk, plan.num_clients))
@@ -140,7 +153,10 @@ class KernelEngine(Engine):
         return losses, predictions
 
     def _squared_gradients(
-        self, parameters: torch.Tensor, buffers: torch.Tensor, groups: Sequence[NDArray[np.int64]]
+        self,
+        parameters: torch.Tensor,
+        buffers: torch.Tensor,  # noqa: ARG002  # models of the kernel have none
+        groups: Sequence[NDArray[np.int64]],
     ) -> NDArray[np.float64]:
         indices = np.concatenate(groups)
         bounds = np.cumsum([0, *map(len, groups)], dtype=np.int64)

@@ -87,14 +87,19 @@ class Layout:
         """Views of the buffers in vectors."""
         return _split(vectors, self.buffers)
 
-    def frozen(self, vector: torch.Tensor) -> torch.Tensor | None:
-        """Mask over `vector`, true at parameters that never move; None where all do."""
+    def trained_mask(self) -> torch.Tensor | None:
+        """Mask over the vector of parameters, false at those that never move; None where all do."""
         if len(self.trainable) == len(self.parameters):
             return None
-        mask = torch.zeros(vector.shape, dtype=torch.bool, device=vector.device)
+        mask = torch.zeros(self.num_parameters, dtype=torch.bool)
         for name, view in self.split_parameters(mask).items():
-            view.fill_(name not in self.trainable)
+            view.fill_(name in self.trainable)
         return mask
+
+    def trained_part(self, vector: torch.Tensor) -> torch.Tensor:
+        """Those entries of a vector over all parameters that can move."""
+        mask = self.trained_mask()
+        return vector if mask is None else vector[mask]
 
 
 def _float_buffers(module: nn.Module) -> dict[str, torch.Tensor]:

@@ -9,10 +9,18 @@ from typing import ClassVar, final
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812  # PyTorch's own name for it
 
-from fedcbs.engine._torch import TorchEngine, client_seed, last_linear, recorded_input, seeded
+from fedcbs.engine._torch import (
+    TorchEngine,
+    batch_loss,
+    class_weights_of,
+    client_seed,
+    last_linear,
+    recorded_input,
+    seeded,
+)
 from fedcbs.engine._work import LocalRule, Plan, Trained, Weights
+from fedcbs.engine._workers import one_thread
 
 __all__ = ["LoopEngine"]
 
@@ -25,7 +33,7 @@ class LoopEngine(TorchEngine):
 
     def _train(self, start: Weights, plan: Plan, rule: LocalRule) -> Iterator[Trained]:
         for client in range(plan.num_clients):
-            with seeded(client_seed(plan, client), self._device):
+            with one_thread(), seeded(client_seed(plan, client), self._device):
                 module = copy.deepcopy(self._model).to(self._device).train()
                 self._layout.load(module, start.parameters, start.buffers)
                 loss = self._train_client(module, plan, rule, client)
@@ -51,7 +59,7 @@ class LoopEngine(TorchEngine):
                     break
                 features, labels = self._batch("train", row[:size])
                 logits = module(features)
-                loss = _loss(logits, labels, rule, client)
+                loss = batch_loss(logits, labels, class_weights_of(rule, client, self._device))
                 if rule.penalty is not None and activations is not None:
                     loss = loss + rule.penalty(logits, labels, activations[0])
                 gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
@@ -68,12 +76,3 @@ class LoopEngine(TorchEngine):
             return None
         views = self._layout.split_parameters(rule.corrections[client].to(self._device))
         return [view for name, view in views.items() if name in self._layout.trainable]
-
-
-def _loss(logits: torch.Tensor, labels: torch.Tensor, rule: LocalRule, client: int) -> torch.Tensor:
-    """Mean over the batch of the cross-entropy, weighted by class."""
-    losses = F.cross_entropy(logits, labels, reduction="none")
-    if rule.class_weights is not None:
-        weights = rule.class_weights if rule.class_weights.ndim == 1 else rule.class_weights[client]
-        losses = losses * weights.to(losses.device)[labels]
-    return losses.mean()

@@ -13,13 +13,17 @@ from torch import nn
 from fedcbs import _checks
 from fedcbs.data import Dataset
 from fedcbs.engine._base import Engine
+from fedcbs.engine._compile import CompileError
+from fedcbs.engine._generic import GenericEngine
+from fedcbs.engine._kernel import KernelEngine
 from fedcbs.engine._loop import LoopEngine
 from fedcbs.engine._resident import ResidentExamples
+from fedcbs.engine._sequence import UnsupportedModelError
 from fedcbs.errors import InvalidArgumentError, UnknownNameError
 
 __all__ = ["make_engine"]
 
-ENGINES = ("auto", "loop")
+ENGINES = ("auto", "kernel", "generic", "loop")
 
 
 def make_engine(
@@ -40,7 +44,8 @@ def make_engine(
     dataset
         What it is trained and evaluated on.
     engine
-        ``loop`` (the reference), or ``auto``, the fastest that can carry the model.
+        ``kernel`` (compiled), ``generic`` (any module), ``loop`` (the reference), or ``auto``, the first of them that
+        can carry the model.
     threads
         How many threads work; by default as many as PyTorch uses, at most one a core.
     device
@@ -63,10 +68,28 @@ def make_engine(
         raise UnknownNameError("engine", engine, ENGINES)
     threads = _default_threads() if threads is None else _checks.integer(threads, "threads", minimum=1)
     where = _device(device)
-    _ = note or logging.getLogger("fedcbs").info
+    note = note or logging.getLogger("fedcbs").warning
     model = copy.deepcopy(model).cpu()
     _check_model(model, dataset)
-    return LoopEngine(model, dataset, threads=threads, device=where)
+    if engine == "loop":
+        return LoopEngine(model, dataset, threads=threads, device=where)
+
+    def generic() -> GenericEngine:
+        return GenericEngine(model, dataset, threads=threads, device=where, note=note)
+
+    if engine == "generic" or (engine == "auto" and where.type != "cpu"):
+        return generic()
+    try:
+        if where.type != "cpu":
+            raise UnsupportedModelError(f"it is for the CPU, and device={device!r}")
+        return KernelEngine(model, dataset, threads=threads, otherwise=generic)
+    except (UnsupportedModelError, CompileError) as error:
+        if engine == "kernel":
+            raise InvalidArgumentError(
+                f"engine='kernel' cannot carry the model: {error}; take 'auto' or 'generic'"
+            ) from error
+        note(f"training with PyTorch and not with the compiled kernel: {error}")
+        return generic()
 
 
 def _default_threads() -> int:

@@ -92,7 +92,7 @@ def _add(layers: list[Layer], module: nn.Module, shape: tuple[int, ...]) -> tupl
     """Append what a module does; return the shape after it. Subclasses may do anything, so exact types count."""
     last = layers[-1] if layers else None
     kind = type(module)
-    if kind is nn.Identity or (kind is nn.Dropout and module.p == 0):  # type: ignore[attr-defined]
+    if kind is nn.Identity or (kind is nn.Dropout and module.p == 0):
         return shape
     if (
         isinstance(module, nn.Flatten)
@@ -128,7 +128,7 @@ def _add_convolution(layers: list[Layer], module: nn.Conv2d, shape: tuple[int, .
             f"it has a layer {module}; the kernel has stride 1, one group and zero padding"
         )
     layer = ConvLayer(
-        *(*shape, module.out_channels),  # type: ignore[arg-type]  # three sides, as was just seen
+        *(*shape, module.out_channels),
         kernel=(module.kernel_size[0], module.kernel_size[1]),
         padding=(int(padding[0]), int(padding[1])),
         bias=module.bias is not None,

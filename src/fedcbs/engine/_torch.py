@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import hashlib
@@ -17,10 +18,19 @@ from torch import nn
 from fedcbs.data import Dataset
 from fedcbs.engine._base import Engine, Part
 from fedcbs.engine._resident import ResidentExamples
-from fedcbs.engine._work import Plan, Weights
+from fedcbs.engine._work import LocalRule, Plan, Weights
+from fedcbs.engine._workers import Workers
 from fedcbs.errors import InvalidArgumentError
 
-__all__ = ["TorchEngine", "client_seed", "last_linear", "recorded_input", "seeded"]
+__all__ = [
+    "TorchEngine",
+    "batch_loss",
+    "class_weights_of",
+    "client_seed",
+    "last_linear",
+    "recorded_input",
+    "seeded",
+]
 
 
 class TorchEngine(Engine):
@@ -30,9 +40,9 @@ class TorchEngine(Engine):
     """Examples that go through the model at once where nothing is trained."""
 
     def __init__(self, model: nn.Module, dataset: Dataset, *, threads: int, device: torch.device) -> None:
-        super().__init__(model, dataset, threads=threads)
+        super().__init__(model, dataset, threads=threads if device.type == "cpu" else 1)
         self._device = device
-        self._worker = copy.deepcopy(model).to(device)
+        self._evaluators = Workers(lambda: copy.deepcopy(model).to(device).eval(), self._threads)
         self._resident: dict[Part, ResidentExamples] = {
             "train": ResidentExamples(dataset, dataset.train, device),
             "test": ResidentExamples(dataset, dataset.test, device),
@@ -41,36 +51,37 @@ class TorchEngine(Engine):
     def _outcomes(
         self, weights: Weights, part: Part, indices: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        self._layout.load(self._worker, weights.parameters, weights.buffers)
-        self._worker.eval()
         losses = np.empty(len(indices), np.float32)
         predictions = np.empty(len(indices), np.int64)
-        with torch.inference_mode():
-            for start in range(0, len(indices), self.block):
-                own = slice(start, min(start + self.block, len(indices)))
+
+        def judge(module: nn.Module, start: int) -> None:
+            own = slice(start, min(start + self.block, len(indices)))
+            self._layout.load(module, weights.parameters, weights.buffers)
+            with torch.inference_mode():
                 features, labels = self._batch(part, indices[own])
-                logits = self._worker(features)
+                logits = module(features)
                 losses[own] = F.cross_entropy(logits, labels, reduction="none").cpu().numpy()
                 predictions[own] = logits.argmax(dim=1).cpu().numpy()
+
+        collections.deque(self._evaluators.map(judge, range(0, len(indices), self.block)), maxlen=0)
         return losses, predictions
 
     def _squared_gradients(
         self, parameters: torch.Tensor, buffers: torch.Tensor, groups: Sequence[NDArray[np.int64]]
     ) -> NDArray[np.float64]:
-        result = np.empty((len(parameters), len(groups)))
-        self._worker.eval()
-        for row, (own, own_buffers) in enumerate(zip(parameters, buffers, strict=True)):
-            self._layout.load(self._worker, own, own_buffers)
-            result[row] = [self._squared_gradient(group) for group in groups]
-        return result
+        def row(module: nn.Module, model: int) -> list[float]:
+            self._layout.load(module, parameters[model], buffers[model])
+            return [self._squared_gradient(module, group) for group in groups]
 
-    def _squared_gradient(self, indices: NDArray[np.int64]) -> float:
-        """Of the mean loss over training examples, for the weights that are loaded."""
-        trained = [parameter for parameter in self._worker.parameters() if parameter.requires_grad]
+        return np.array(list(self._evaluators.map(row, range(len(parameters)))))
+
+    def _squared_gradient(self, module: nn.Module, indices: NDArray[np.int64]) -> float:
+        """Of the mean loss over training examples."""
+        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         sums = [torch.zeros_like(parameter) for parameter in trained]
         for start in range(0, len(indices), self.block):
             features, labels = self._batch("train", indices[start : start + self.block])
-            loss = F.cross_entropy(self._worker(features), labels, reduction="sum")
+            loss = F.cross_entropy(module(features), labels, reduction="sum")
             found = torch.autograd.grad(loss, trained, materialize_grads=True)
             for total, gradient in zip(sums, found, strict=True):
                 total += gradient
@@ -78,6 +89,21 @@ class TorchEngine(Engine):
 
     def _batch(self, part: Part, indices: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
         return self._resident[part].batch(torch.from_numpy(indices).to(self._device))
+
+
+def batch_loss(
+    logits: torch.Tensor, labels: torch.Tensor, class_weights: torch.Tensor | None
+) -> torch.Tensor:
+    """Mean over the batch of the cross-entropy, weighted by class where there are weights."""
+    if class_weights is None:
+        return F.cross_entropy(logits, labels)
+    return (F.cross_entropy(logits, labels, reduction="none") * class_weights[labels]).mean()
+
+
+def class_weights_of(rule: LocalRule, client: int, device: torch.device) -> torch.Tensor | None:
+    """A client's class weights."""
+    weights = rule.class_weights
+    return weights if weights is None else (weights if weights.ndim == 1 else weights[client]).to(device)
 
 
 def client_seed(plan: Plan, client: int) -> int:

@@ -7,6 +7,7 @@
 """
 
 from fedcbs.runs._build import Built, algorithm_summaries, build
+from fedcbs.runs._compare import Comparison, Standing, compare
 from fedcbs.runs._config import (
     AvailabilitySection,
     DataSection,
@@ -28,6 +29,7 @@ from fedcbs.runs._summary import summarise
 __all__ = [
     "AvailabilitySection",
     "Built",
+    "Comparison",
     "DataSection",
     "EvaluationSection",
     "ModelSection",
@@ -38,9 +40,11 @@ __all__ = [
     "RunSection",
     "SelectorSection",
     "ServerSection",
+    "Standing",
     "TrainingSection",
     "algorithm_summaries",
     "build",
+    "compare",
     "parse_assignment",
     "read_run",
     "resume",

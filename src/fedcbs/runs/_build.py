@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, final
 
@@ -32,7 +32,7 @@ from fedcbs.simulation import (
     parse_schedule,
 )
 
-__all__ = ["Built", "algorithm_summaries", "build"]
+__all__ = ["Built", "algorithm_summaries", "build", "check", "shared_auxiliary"]
 
 Note = Callable[[str], None]
 
@@ -139,6 +139,22 @@ def algorithm_summaries() -> tuple[dict[str, str], dict[str, str]]:
     kinds = local_methods(), server_rules()
     local, server = ({name: kind.summary for name, kind in each.items()} for each in kinds)
     return local, server
+
+
+def check(config: RunConfig) -> None:
+    """Refuse what can be refused without the data."""
+    _check_run(config)
+    _parts(config)
+
+
+def shared_auxiliary(config: RunConfig, selectors: Iterable[str]) -> int | None:
+    """Return the server's examples of each class for runs that differ in their selector: all the same, if one needs any."""
+    if config.data.auxiliary is not None:
+        return config.data.auxiliary
+    kinds = [parse_selector(name) for name in selectors]
+    if not any(Need.CLASS_GRADIENTS in kind.learns for kind in kinds):
+        return None
+    return default_auxiliary(load_dataset(config.data.dataset, data_dir=config.data.directory))
 
 
 def _check_run(config: RunConfig) -> None:

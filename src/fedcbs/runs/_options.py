@@ -23,6 +23,7 @@ SHORT = {
     "partition": "partition.scheme",
     "availability": "availability.rule",
     "server": "server.rule",
+    "clients": "partition.clients",
     "data_dir": "data.directory",
     "privacy": "privacy.mode",
 }
@@ -77,12 +78,9 @@ def section_from(config: object, name: str, table: object, sections: Mapping[str
         raise UnknownNameError("section", name, sections)
     if not isinstance(table, Mapping):
         raise InvalidArgumentError(f"{name}={table!r} must be a section: write it under [{name}]")
-    section = getattr(config, name)
-    known = [field.name for field in dataclasses.fields(section)]
     for key in table:
-        if key not in known:
-            raise UnknownNameError(f"key of [{name}]", key, known)
-    return _changed(section, name, table)
+        _dotted(config, f"{name}.{key}")
+    return _changed(getattr(config, name), name, table)
 
 
 def _keys(config: object) -> dict[str, str]:
@@ -103,17 +101,27 @@ def _spread(
     """Yield the dotted keys and values that an option stands for."""
     if isinstance(value, Mapping) and hasattr(config, name):  # a whole section
         for key, part in value.items():
-            if f"{name}.{key}" not in keys:
-                raise UnknownNameError(
-                    f"key of [{name}]", key, [k.split(".")[1] for k in keys.values() if k.startswith(name)]
-                )
-            yield f"{name}.{key}", part
+            yield _dotted(config, f"{name}.{key}"), part
     elif name == "algorithm":
         yield from _algorithm(value)
+    elif "." in name:
+        yield _dotted(config, name), value
     elif name in keys:
         yield keys[name], value
     else:
-        raise UnknownNameError("option", name, [*keys, "algorithm"])
+        raise UnknownNameError("option", name, [*(key for key in keys if "." not in key), "algorithm"])
+
+
+def _dotted(config: object, name: str) -> str:
+    """Return a dotted key that there is."""
+    section, _, key = name.partition(".")
+    sections = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]  # it is a dataclass
+    if section not in sections:
+        raise UnknownNameError("section", section, sections)
+    known = [field.name for field in dataclasses.fields(getattr(config, section))]
+    if key not in known:
+        raise UnknownNameError(f"key of [{section}]", key, known)
+    return name
 
 
 def _algorithm(value: object) -> Iterator[tuple[str, object]]:
