@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from typing import ClassVar, Protocol, final
 
 import numpy as np
@@ -41,33 +42,28 @@ class GenericEngine(TorchEngine):
     ----------
     model, dataset, threads, device
         As in :func:`make_engine`.
-    note
-        Takes one line where vectorising was tried and refused.
     """
 
     name: ClassVar[str] = "generic"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        dataset: Dataset,
-        *,
-        threads: int,
-        device: torch.device,
-        note: Callable[[str], None],
-    ) -> None:
+    def __init__(self, model: nn.Module, dataset: Dataset, *, threads: int, device: torch.device) -> None:
         super().__init__(model, dataset, threads=threads, device=device)
         self._seen = self._probe()
-        refusal = self._refusal()
-        self._stacks = refusal is None
-        if refusal and self._wants_stack():
-            note(f"clients are trained one after another, because vmap refuses the model: {refusal}")
+        self._refused = self._refusal() if self._wants_stack() else None
+        self._stacks = self._wants_stack() and self._refused is None
         self._workers: Workers[_Trainer] = Workers(self._trainer, self._threads)
 
     @property
     def stacks(self) -> bool:
         """Whether clients are trained several at once, rather than one after another."""
         return self._stacks
+
+    @property
+    def remark(self) -> str | None:
+        """Why clients are not stacked although that would be faster; None where they are, or it would not be."""
+        if self._refused is None:
+            return None
+        return f"clients are trained one after another, because vmap refuses the model ({self._refused})"
 
     def _train(self, start: Weights, plan: Plan, rule: LocalRule) -> Iterator[Trained]:
         chunk = self._chunk() if self._stacks else 1
@@ -100,14 +96,14 @@ class GenericEngine(TorchEngine):
         return not (seen.random or (on_cpu and (seen.convolves or seen.mixes)))
 
     def _refusal(self) -> str | None:
-        """Why clients are not stacked; None where they are."""
-        if not self._wants_stack():
-            return "slower"
+        """What vmap says against the model, if it does; an operation that it would only loop over counts, too."""
         examples = self._few_examples()
         plan = Plan(np.stack([examples, examples])[:, None, :], np.full((2, 1), len(examples)))
         work = Assignment(self.initial(), plan, LocalRule(0.0), range(2))
         try:
-            StackedTrainer(self._model, self._layout, self._resident["train"], self._device).train(work)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message="There is a performance drop")
+                StackedTrainer(self._model, self._layout, self._resident["train"], self._device).train(work)
         except Exception as error:  # whatever the module's own code raises under vmap
             return (str(error).strip() or type(error).__name__).splitlines()[0][:160]
         return None

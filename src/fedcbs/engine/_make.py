@@ -7,7 +7,9 @@ import logging
 import os
 from collections.abc import Callable
 
+import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812  # PyTorch's own name for it
 from torch import nn
 
 from fedcbs import _checks
@@ -18,7 +20,7 @@ from fedcbs.engine._generic import GenericEngine
 from fedcbs.engine._kernel import KernelEngine
 from fedcbs.engine._loop import LoopEngine
 from fedcbs.engine._resident import ResidentExamples
-from fedcbs.engine._sequence import UnsupportedModelError
+from fedcbs.engine._trace import UnsupportedModelError
 from fedcbs.errors import InvalidArgumentError, UnknownNameError
 
 __all__ = ["make_engine"]
@@ -74,22 +76,26 @@ def make_engine(
     if engine == "loop":
         return LoopEngine(model, dataset, threads=threads, device=where)
 
-    def generic() -> GenericEngine:
-        return GenericEngine(model, dataset, threads=threads, device=where, note=note)
+    def generic(reason: str = "") -> GenericEngine:
+        found = GenericEngine(model, dataset, threads=threads, device=where)
+        if line := "; ".join(part for part in (reason, found.remark) if part):
+            note(line)
+        return found
 
     if engine == "generic" or (engine == "auto" and where.type != "cpu"):
         return generic()
     try:
         if where.type != "cpu":
-            raise UnsupportedModelError(f"it is for the CPU, and device={device!r}")
-        return KernelEngine(model, dataset, threads=threads, otherwise=generic)
+            raise UnsupportedModelError(f"it works on the CPU alone, and device={device!r}")
+        kernel = KernelEngine(model, dataset, threads=threads, otherwise=generic)
+        _check_agreement(kernel, model, dataset)
+        return kernel
     except (UnsupportedModelError, CompileError) as error:
         if engine == "kernel":
             raise InvalidArgumentError(
                 f"engine='kernel' cannot carry the model: {error}; take 'auto' or 'generic'"
             ) from error
-        note(f"training with PyTorch and not with the compiled kernel: {error}")
-        return generic()
+        return generic(f"training with PyTorch and not with the compiled kernel: {error}")
 
 
 def _default_threads() -> int:
@@ -111,6 +117,19 @@ def _device(name: str) -> torch.device:
             f"device={name!r}: PyTorch sees {torch.cuda.device_count()} GPUs; take 'cpu' or 'auto'"
         )
     return device
+
+
+def _check_agreement(kernel: KernelEngine, model: nn.Module, dataset: Dataset) -> None:
+    """Compare the kernel's losses of a few examples with those of the module itself, in case tracing missed something."""
+    few = np.arange(min(8, len(dataset.train)))
+    features, labels = ResidentExamples(dataset, dataset.train, torch.device("cpu")).batch(
+        torch.from_numpy(few)
+    )
+    with torch.inference_mode():
+        expected = F.cross_entropy(copy.deepcopy(model).train()(features), labels, reduction="none")
+    found = kernel.losses(kernel.initial(), [few[at : at + 1] for at in range(len(few))])[:, 0]
+    if not np.allclose(found, expected.numpy(), rtol=1e-3, atol=1e-4, equal_nan=True):
+        raise UnsupportedModelError("its outputs are not those of the layers that tracing shows")
 
 
 def _check_model(model: nn.Module, dataset: Dataset) -> None:

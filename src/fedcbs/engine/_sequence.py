@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from torch import nn
 
-__all__ = ["ConvLayer", "DenseLayer", "UnsupportedModelError", "read_sequence"]
+from fedcbs.engine._trace import UnsupportedModelError, View, chain
 
-
-class UnsupportedModelError(Exception):
-    """The kernel cannot carry a model; says which part of it."""
+__all__ = ["ConvLayer", "DenseLayer", "read_sequence"]
 
 
 @final
 @dataclasses.dataclass
 class ConvLayer:
-    """A convolution of stride 1, with ReLU and max pooling after it or not. Fields as in the kernel's `Conv`."""
+    """A convolution of stride 1, with ReLU and max pooling after it or not. Fields as in the kernel's `Conv`, and its place in the vector."""
 
     channels: int
     height: int
@@ -30,11 +28,12 @@ class ConvLayer:
     bias: bool
     relu: bool = False
     pool: tuple[int, int] = (1, 1)
+    place: int = 0
 
     def code(self) -> list[int]:
         """The layer as the kernel's numbers."""
         sizes = [self.channels, self.height, self.width, self.outputs, *self.kernel, *self.padding]
-        return [0, *sizes, self.bias, self.relu, *self.pool]
+        return [0, self.place, *sizes, self.bias, self.relu, *self.pool]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -47,16 +46,17 @@ class ConvLayer:
 @final
 @dataclasses.dataclass
 class DenseLayer:
-    """A fully connected layer, with ReLU after it or not. Fields as in the kernel's `Dense`."""
+    """A fully connected layer, with ReLU after it or not. Fields as in the kernel's `Dense`, and its place in the vector."""
 
     inputs: int
     outputs: int
     bias: bool
     relu: bool = False
+    place: int = 0
 
     def code(self) -> list[int]:
         """The layer as the kernel's numbers."""
-        return [1, self.inputs, self.outputs, self.bias, self.relu, *[0] * 8]
+        return [1, self.place, self.inputs, self.outputs, self.bias, self.relu, *[0] * 8]
 
 
 Layer = ConvLayer | DenseLayer
@@ -65,27 +65,28 @@ Layer = ConvLayer | DenseLayer
 def read_sequence(model: nn.Module, shape: tuple[int, ...]) -> list[Layer]:
     """Return the model's layers: convolutions, then fully connected ones, the last of them without ReLU."""
     layers: list[Layer] = []
-    for module in _modules(model):
+    places = _places(model)
+    seen: set[int] = set()
+    for name, module in chain(model):
+        before = len(layers)
         shape = _add(layers, module, shape)
+        if len(layers) > before:
+            layers[-1].place = places[f"{name}.weight"]
+            seen |= {id(parameter) for parameter in model.get_submodule(name).parameters()}
     if not layers or not isinstance(layers[-1], DenseLayer) or layers[-1].relu or len(shape) != 1:
         raise UnsupportedModelError("its last layer is not a linear one")
-    _check_parameters(model, layers)
+    _check_parameters(model, layers, seen)
     return layers
 
 
-def _modules(model: nn.Module) -> Iterator[nn.Module]:
-    if _hooked(model):
-        raise UnsupportedModelError(f"a hook is registered on {type(model).__name__}")
-    if type(model) is nn.Sequential:
-        for child in model:
-            yield from _modules(child)
-    else:
-        yield model
-
-
-def _hooked(module: nn.Module) -> bool:
-    names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(module, name, None) for name in names)
+def _places(model: nn.Module) -> dict[str, int]:
+    """Where each parameter begins in the flat vector; under each of its names."""
+    starts: dict[int, int] = {}
+    size = 0
+    for parameter in model.parameters():
+        starts[id(parameter)] = size
+        size += parameter.numel()
+    return {name: starts[id(each)] for name, each in model.named_parameters(remove_duplicate=False)}
 
 
 def _add(layers: list[Layer], module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -99,6 +100,8 @@ def _add(layers: list[Layer], module: nn.Module, shape: tuple[int, ...]) -> tupl
         and kind is nn.Flatten
         and (module.start_dim, module.end_dim) == (1, -1)
     ):
+        return (math.prod(shape),)
+    if isinstance(module, View) and module.fits(shape):
         return (math.prod(shape),)
     if isinstance(module, nn.Linear) and kind is nn.Linear and len(shape) == 1:
         layers.append(DenseLayer(module.in_features, module.out_features, module.bias is not None))
@@ -115,7 +118,7 @@ def _add(layers: list[Layer], module: nn.Module, shape: tuple[int, ...]) -> tupl
         and len(shape) == 3
     ):
         return _pool(last, module)
-    raise UnsupportedModelError(f"it has a layer {module}, which stands where the kernel cannot carry it")
+    raise UnsupportedModelError(f"it has a {kind.__name__}, which the kernel cannot carry there")
 
 
 def _add_convolution(layers: list[Layer], module: nn.Conv2d, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -124,9 +127,7 @@ def _add_convolution(layers: list[Layer], module: nn.Conv2d, shape: tuple[int, .
     if isinstance(padding, str) and all(side % 2 for side in module.kernel_size):
         padding = tuple(side // 2 for side in module.kernel_size)
     if not plain or isinstance(padding, str) or module.padding_mode != "zeros" or len(shape) != 3:
-        raise UnsupportedModelError(
-            f"it has a layer {module}; the kernel has stride 1, one group and zero padding"
-        )
+        raise UnsupportedModelError(f"it has {module}; the kernel has stride 1, one group and zero padding")
     layer = ConvLayer(
         *(*shape, module.out_channels),
         kernel=(module.kernel_size[0], module.kernel_size[1]),
@@ -134,7 +135,7 @@ def _add_convolution(layers: list[Layer], module: nn.Conv2d, shape: tuple[int, .
         bias=module.bias is not None,
     )
     if layers and isinstance(layers[-1], DenseLayer):
-        raise UnsupportedModelError(f"it has a layer {module} after a linear one")
+        raise UnsupportedModelError(f"it has {module} after a linear one")
     layers.append(layer)
     return layer.shape
 
@@ -149,9 +150,7 @@ def _pool(last: ConvLayer, module: nn.MaxPool2d) -> tuple[int, ...]:
         or last.pool != (1, 1)
         or math.prod(window) > 250
     ):
-        raise UnsupportedModelError(
-            f"it has a layer {module}; the kernel pools by windows side by side, once"
-        )
+        raise UnsupportedModelError(f"it has {module}; the kernel pools by windows side by side, once")
     last.pool = window
     return last.shape
 
@@ -160,10 +159,12 @@ def _pair(value: int | tuple[int, ...]) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
-def _check_parameters(model: nn.Module, layers: Sequence[Layer]) -> None:
+def _check_parameters(model: nn.Module, layers: Sequence[Layer], seen: set[int]) -> None:
     parameters = list(model.parameters())
     if not all(parameter.requires_grad for parameter in parameters):
         raise UnsupportedModelError("some of its parameters are frozen")
+    if {id(parameter) for parameter in parameters} != seen:
+        raise UnsupportedModelError("it has parameters that belong to no layer of the chain")
     if len(parameters) != sum(1 + layer.bias for layer in layers):
         raise UnsupportedModelError("layers share parameters")
     if any(True for _ in model.buffers()):

@@ -126,12 +126,14 @@ static void train_client(const Net& net, Workspace& own, const Job& job, const T
 
 using namespace fedcbs;
 
-// Layers as rows of 13 numbers: kind (0 convolution, 1 fully connected), then the fields of Conv or Dense in order.
+// Layers as rows of 14 numbers: kind (0 convolution, 1 fully connected), where its parameters begin in the model's
+// vector, then the fields of Conv or Dense in order.
 extern "C" Kernel* fedcbs_open(const int64_t* layers, int64_t count) {
   try {
     auto kernel = std::make_unique<Kernel>();
-    for (int64_t i = 0; i < count; i++, layers += 13) {
-      const int64_t* f = layers + 1;
+    for (int64_t i = 0; i < count; i++, layers += 14) {
+      const int64_t* f = layers + 2;
+      kernel->net.given_at.push_back(layers[1]);
       if (*layers == 0)
         kernel->net.convs.push_back({f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8] != 0, f[9] != 0, f[10], f[11]});
       else
@@ -145,8 +147,6 @@ extern "C" Kernel* fedcbs_open(const int64_t* layers, int64_t count) {
 }
 
 extern "C" void fedcbs_close(Kernel* kernel) { delete kernel; }
-
-extern "C" int64_t fedcbs_parameters(const Kernel* kernel) { return kernel->net.given_size; }
 
 extern "C" int fedcbs_train(Kernel* kernel, const Job* job, const Training* training) {
   try {

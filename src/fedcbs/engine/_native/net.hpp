@@ -27,14 +27,14 @@ struct Net {
   std::vector<Conv> convs;
   std::vector<Dense> denses;
   long packed_size = 0, given_size = 0;
-  std::vector<long> packed_at, given_at;  // of each layer, convolutions first
+  std::vector<long> packed_at, given_at;  // of each layer, convolutions first; given_at comes from outside
 
   long inputs() const { return convs.empty() ? denses[0].inputs : convs[0].channels * convs[0].height * convs[0].width; }
   long classes() const { return denses.back().outputs; }
 
   void place() {
     const auto add = [&](const auto& layer) {
-      packed_at.push_back(packed_size), given_at.push_back(given_size);
+      packed_at.push_back(packed_size);
       packed_size += layer.packed_size(), given_size += layer.given_size();
     };
     for (const Conv& layer : convs) add(layer);
