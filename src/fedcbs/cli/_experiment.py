@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcbs.cli._commands import Subparsers
 from fedcbs.cli._console import print_json, show, tell
-from fedcbs.cli._parser import listing
+from fedcbs.cli._parser import at_least, listing
 from fedcbs.cli._run_progress import stops_politely
 from fedcbs.cli._sweep import _seeds, add_worker_options, executor_of
 from fedcbs.cli._sweep_progress import exit_code, say_outcomes, sweep_progress
@@ -79,6 +79,10 @@ def add_parser(subparsers: Subparsers) -> None:
         "--seeds", type=_seeds, metavar="N|S,S...", help="how many seeds, or which, such as 3,4"
     )
     parser.add_argument(
+        "--rounds", type=at_least(1), metavar="R",
+        help="rounds of each run to do for now, where fewer than the scale says; runs go on from there later",
+    )  # fmt: skip
+    parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="any key of the runs' configuration"
     )
     parser.add_argument("--render", action="store_true", help="run nothing; write down what is there")
@@ -101,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_one(found: Experiment, args: argparse.Namespace) -> int:
     from fedcbs.experiments import Choice, collect, jobs_of, markdown, run_experiment
+    from fedcbs.experiments._run import say_nothing
     from fedcbs.runs import parse_assignment
 
     scale, out = found.scale(args.scale), Path(args.out)
@@ -115,11 +120,12 @@ def _run_one(found: Experiment, args: argparse.Namespace) -> int:
         done = collect(found, scale, out, results=results)
     else:
         executor, threads = executor_of(args)
-        jobs = jobs_of(found, scale, out, choice=choice, options=options, threads=threads)
+        part = {"choice": choice, "options": options, "threads": threads, "rounds": args.rounds}
+        jobs = jobs_of(found, scale, out, **part)
         with stops_politely(), sweep_progress(jobs, quiet=quiet) as watch:
             done = run_experiment(
-                found, scale, out, executor, choice=choice, options=options, threads=threads,
-                max_minutes=args.max_minutes, watch=watch, tell=(lambda line: None) if quiet else tell, results=results,
+                found, scale, out, executor, **part, max_minutes=args.max_minutes, watch=watch,
+                tell=say_nothing if quiet else tell, results=results,
             )  # fmt: skip
     if args.json:
         print_json(done.document)

@@ -256,20 +256,18 @@ def _check(found: Experiment) -> None:
         if len(set(names)) < len(names):
             raise InvalidArgumentError(f"experiment {found.name!r} names a {what} twice; name each once")
     for scale in found.scales.values():
-        if scale.name not in SCALES:
-            raise UnknownNameError("scale", scale.name, SCALES)
-        for name in scale.settings:
-            if name not in settings:
-                raise UnknownNameError(f"setting of scale {scale.name}", name, settings)
-        for name in (*scale.methods, *scale.seeds_of):
-            if name not in methods:
-                raise UnknownNameError(f"method of scale {scale.name}", name, methods)
+        _known("scale", [scale.name], SCALES)
+        _known(f"setting of scale {scale.name}", scale.settings, settings)
+        _known(f"method of scale {scale.name}", [*scale.methods, *scale.seeds_of], methods)
     for order in found.expect:
-        for name in (order.better, order.worse):
-            if name not in methods:
-                raise UnknownNameError("method of expect", name, methods)
-        if order.setting != "all settings" and order.setting not in settings:
-            raise UnknownNameError("setting of expect", order.setting, settings)
+        _known("method of expect", [order.better, order.worse], methods)
+        _known("setting of expect", [order.setting], [*settings, "all settings"])
+
+
+def _known(what: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(what, name, known)
 
 
 def _setting(table: Mapping[str, Any], here: str) -> Setting:

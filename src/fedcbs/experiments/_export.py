@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
+import itertools
 import json
 import platform
 from collections.abc import Iterator, Mapping
@@ -110,7 +111,7 @@ def _rounds(runs: list[tuple[str, str, RunData]]) -> str:
     for setting, method, run in runs:
         edges = np.unique(np.linspace(0, len(run.rounds), POINTS + 1).round().astype(int))
         sent = np.cumsum(np.nan_to_num(run.columns["bytes_up"] + run.columns["bytes_down"])) / 1e6
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
+        for first, last in itertools.pairwise(edges.tolist()):
             values = [_mean(run.columns[name][first:last]) for name in _COLUMNS]
             row = [setting, method, run.seed, int(run.rounds[last - 1]), *values, f"{sent[last - 1]:.6g}"]
             writer.writerow(row)

@@ -1,4 +1,4 @@
-"""The paper's example of four clients: which three does a greedy choice take, and which a sampled one?"""
+"""The paper's example of four clients: which three a greedy choice takes, and which a sampled one."""
 
 from __future__ import annotations
 

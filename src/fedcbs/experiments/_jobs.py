@@ -62,7 +62,7 @@ class Choice:
 
 
 @final
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Place:
     """A run's place in an experiment."""
 
@@ -95,6 +95,7 @@ def job_of(
     *,
     options: Mapping[str, Any] | None = None,
     threads: int = 0,
+    rounds: int | None = None,
 ) -> Job:
     """Return the run at a place.
 
@@ -108,10 +109,12 @@ def job_of(
         Options that go before all others, such as where datasets are.
     threads
         Threads of the run, where no option says.
+    rounds
+        Rounds to do for now, where fewer than the scale says; the run can go on later.
     """
     config = {**experiment.config, **place.setting.config, **place.method.config, **scale.config}
     target = place.setting.target
-    config |= {"run.rounds": scale.rounds, "run.seed": place.seed}
+    config |= {"run.rounds": min(rounds or scale.rounds, scale.rounds), "run.seed": place.seed}
     if target is not None:
         config["evaluation.targets"] = [target]
         if scale.stop_at_target:
@@ -125,15 +128,22 @@ def job_of(
 
 def core_seconds(experiment: Experiment, scale: Scale) -> float:
     """Return about how many seconds of one core all its runs take; a run that stops early takes less."""
-    everyone = {"uniform:0.3": 60, "always": 100}
     total = 0.0
     for place in places(experiment, scale):
-        config = {**experiment.config, **place.setting.config, **place.method.config}
-        clients = int(config.get("selector.cohort_size", 10))
-        if str(config.get("selector.name", "")).partition(":")[0] == "everyone":
-            clients = everyone.get(str(config.get("availability.rule", "")), 60)
         if scale.name == "smoke":
             total += 0.2
-        else:
-            total += scale.rounds * (experiment.cost["round"] + clients * experiment.cost["client"])
+            continue
+        clients = _clients({**experiment.config, **place.setting.config, **place.method.config})
+        total += scale.rounds * (experiment.cost["round"] + clients * experiment.cost["client"])
     return total
+
+
+def _clients(config: Mapping[str, Any]) -> float:
+    """Clients that train in a round."""
+    if str(config.get("selector.name", "")).partition(":")[0] != "everyone":
+        return int(config.get("selector.cohort_size", 10))
+    number = 120 if str(config.get("partition.scheme", "")).startswith("case1-") else 200
+    rule, _, value = str(config.get("availability.rule", "")).partition(":")
+    if rule == "uniform":
+        return number * float(value)
+    return 60 if rule == "class-quota" else 100

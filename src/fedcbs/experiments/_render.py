@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fedcbs.experiments._measures import MEASURES
+from fedcbs.experiments._measures import MEASURES, Measure
 
 __all__ = ["markdown", "verdict"]
 
@@ -88,7 +88,7 @@ def _measured(table: Mapping[str, Any], heading: str) -> list[str]:
     return parts
 
 
-def _beside_paper(table: Mapping[str, Any], measure: Any) -> str:
+def _beside_paper(table: Mapping[str, Any], measure: Measure) -> str:
     """One row for each setting and method."""
     lines = []
     for row in table["rows"]:
@@ -112,7 +112,7 @@ def _beside_paper(table: Mapping[str, Any], measure: Any) -> str:
     return _grid(["setting", "method", "paper", "ours", "difference"], lines)
 
 
-def _ours(table: Mapping[str, Any], measure: Any) -> str:
+def _ours(table: Mapping[str, Any], measure: Measure) -> str:
     """Methods by settings, or settings by methods where there are more of those."""
     rows = table["rows"]
     if len(rows) > len(rows[0]["cells"]):
@@ -132,7 +132,7 @@ def _setting(row: Mapping[str, Any]) -> str:
     return f"{row['title']}, {100 * row['target']:g}%" if "target" in row else str(row["title"])
 
 
-def _number(cell: Mapping[str, Any], measure: Any) -> str:
+def _number(cell: Mapping[str, Any], measure: Measure) -> str:
     """Mean and spread over the runs that have it; and how many do, where that is not all that there were to be."""
     if not cell["runs"]:
         return "not run"
@@ -148,7 +148,7 @@ def _number(cell: Mapping[str, Any], measure: Any) -> str:
     return text
 
 
-def _signed(difference: float, measure: Any) -> str:
+def _signed(difference: float, measure: Measure) -> str:
     return f"{'+' if difference >= 0 else '-'}{measure.shown(abs(difference))}"
 
 

@@ -20,7 +20,7 @@ from fedcbs.report import RunData, load_run
 __all__ = ["Found", "cut", "document", "found_runs", "mean_and_std"]
 
 LEAST = 0.5
-"""Share of a scale's rounds that a run must have done to be counted before it is finished."""
+"""Share of the rounds of its setting's longest run that a run must have done to be counted."""
 
 Numbers = Mapping[tuple[str, str, str], Sequence[float]]
 """One number for each run that counts, by measure, setting and method."""
@@ -64,9 +64,13 @@ def found_runs(experiment: Experiment, scale: Scale, out: Path) -> Found:
     for place in wanted:
         folder = job_of(experiment, scale, place, out).folder
         if (folder / "rounds.jsonl").is_file():
-            run = load_run(folder)
-            if _counts(run, scale):
-                there[place] = run
+            there[place] = load_run(folder)
+    for setting in experiment.settings_at(scale):
+        of_setting = {place: run for place, run in there.items() if place.setting == setting}
+        longest = max(map(_rounds_done, of_setting.values()), default=0)
+        for place, run in of_setting.items():
+            if not _whole(run, place, scale) and _rounds_done(run) < max(LEAST * longest, 1):
+                del there[place]
     rounds = {s.name: _common(there, s, scale) for s in experiment.settings_at(scale)}
     runs: dict[tuple[str, str], list[RunData]] = {}
     for place, run in there.items():
@@ -77,17 +81,23 @@ def found_runs(experiment: Experiment, scale: Scale, out: Path) -> Found:
     return Found(runs, rounds, len(wanted) - len(there), diverged)
 
 
-def _counts(run: RunData, scale: Scale) -> bool:
-    done = int(run.rounds[-1]) if run.rounds.size else 0
-    return run.status in ("finished", "diverged") or done >= LEAST * scale.rounds
+def _rounds_done(run: RunData) -> int:
+    return int(run.rounds[-1]) if run.rounds.size else 0
+
+
+def _whole(run: RunData, place: Place, scale: Scale) -> bool:
+    """Whether there is nothing left to do: all rounds done, the target reached where that ends a run, or diverged."""
+    target = place.setting.target
+    stopped = scale.stop_at_target and target is not None and run.first_round_with(target) is not None
+    return stopped or run.status == "diverged" or _rounds_done(run) >= scale.rounds
 
 
 def _common(there: Mapping[Place, RunData], setting: Setting, scale: Scale) -> int:
-    """The rounds that all runs of a setting have; those that ended for good have all that they need."""
+    """The rounds that all runs of a setting have, besides those with nothing left to do."""
     going = [
-        int(run.rounds[-1])
+        _rounds_done(run)
         for place, run in there.items()
-        if place.setting == setting and run.status not in ("finished", "diverged")
+        if place.setting == setting and not _whole(run, place, scale)
     ]
     return min([scale.rounds, *going])
 
@@ -239,7 +249,9 @@ def _rank(cell: Mapping[str, Any], better: int) -> float | None:
 
 def _order(measure: Measure, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Compare the order of every two methods with that of the paper's numbers."""
-    pairs, reversed_, close = 0, [], []
+    pairs = 0
+    reversed_: list[list[str]] = []
+    close: list[list[str]] = []
     printed = [cell for cell in cells if "paper" in cell and _rank(cell, measure.better) is not None]
     for first, second in itertools.combinations(printed, 2):
         if first["paper"] == second["paper"]:
@@ -250,6 +262,8 @@ def _order(measure: Measure, cells: Sequence[Mapping[str, Any]]) -> dict[str, An
         ours = (_rank(good, measure.better), _rank(bad, measure.better))
         assert ours[0] is not None
         assert ours[1] is not None
+        if math.isinf(ours[0]) and math.isinf(ours[1]):
+            continue  # neither reached the target: there is no order to compare
         pairs += 1
         if ours[0] < ours[1]:
             continue

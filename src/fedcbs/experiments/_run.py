@@ -24,6 +24,10 @@ __all__ = ["Done", "collect", "jobs_of", "run_experiment"]
 Told = Callable[[str], None]
 
 
+def say_nothing(line: str) -> None:
+    """Stand for telling somebody who wants to hear nothing."""
+
+
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class Done:
@@ -52,6 +56,7 @@ def jobs_of(
     choice: Choice | None = None,
     options: Mapping[str, Any] | None = None,
     threads: int = 0,
+    rounds: int | None = None,
 ) -> list[Job]:
     """Return the runs of an experiment, or of a part of it; none where nothing is trained.
 
@@ -67,11 +72,13 @@ def jobs_of(
         Options that go before all others.
     threads
         Threads of each run.
+    rounds
+        Rounds of each run to do for now, where fewer than the scale says; runs can go on later.
     """
     if experiment.kind != "training":
         return []
     return [
-        job_of(experiment, scale, place, out, options=options, threads=threads)
+        job_of(experiment, scale, place, out, options=options, threads=threads, rounds=rounds)
         for place in places(experiment, scale, choice)
     ]
 
@@ -85,9 +92,10 @@ def run_experiment(
     choice: Choice | None = None,
     options: Mapping[str, Any] | None = None,
     threads: int = 0,
+    rounds: int | None = None,
     max_minutes: float | None = None,
     watch: Watch | None = None,
-    tell: Told = lambda line: None,
+    tell: Told = say_nothing,
     results: Path | None = None,
 ) -> Done:
     """Run what is not done yet of an experiment, or of a part of it, and write down all that is there.
@@ -100,7 +108,7 @@ def run_experiment(
         Folder of all experiments: what is done is found there, and what was stopped goes on.
     executor
         Where runs are done.
-    choice, options, threads
+    choice, options, threads, rounds
         See :func:`jobs_of`.
     max_minutes
         Time after which it stops, with checkpoints.
@@ -111,7 +119,7 @@ def run_experiment(
     results
         Folder for the results; ``results/NAME-SCALE`` in `out` by default.
     """
-    jobs = jobs_of(experiment, scale, out, choice=choice, options=options, threads=threads)
+    jobs = jobs_of(experiment, scale, out, choice=choice, options=options, threads=threads, rounds=rounds)
     outcomes = run_jobs(jobs, executor, max_minutes=max_minutes, watch=watch) if jobs else []
     return dataclasses.replace(
         collect(experiment, scale, out, options=options, compute=True, tell=tell, results=results),
@@ -126,7 +134,7 @@ def collect(
     *,
     options: Mapping[str, Any] | None = None,
     compute: bool = False,
-    tell: Told = lambda line: None,
+    tell: Told = say_nothing,
     results: Path | None = None,
 ) -> Done:
     """Write down what is there of an experiment; what needs no runs is computed, if `compute` says so."""
