@@ -88,7 +88,7 @@ def folder_name(parts: Mapping[str, object]) -> str:
     >>> folder_name({"selector": "fedcbs-exact:sweeps=3", "learning_rate": 0.01, "seed": 2})
     'fedcbs-exact-sweeps=3,learning_rate=0.01,seed=2'
     >>> folder_name({"selector": "pkg/odd name"})
-    'pkg-odd-name~4e9b60e3'
+    'pkg-odd-name~19e81d2f'
     """
     texts = [str(value) if key == "selector" else f"{key}={value}" for key, value in parts.items()]
     whole = ",".join(texts)

@@ -99,14 +99,17 @@ class Plan:
 
     def jobs(self, out: str | os.PathLike[str], *, threads: int = 0) -> list[Job]:
         """Return a run for every combination, seeds last; each is checked as far as that goes without data."""
+        from fedcbs.availability import parse_availability
         from fedcbs.runs import RunConfig
+        from fedcbs.selectors import parse_selector
 
         jobs: list[Job] = []
         for values in itertools.product(*self.vary.values()):
             chosen = dict(zip(self.vary, values, strict=True))
-            shared = RunConfig.of(
-                **self.config, **chosen
-            )  # refuses unknown keys, and values of the wrong kind
+            # refuses unknown keys, and values of the wrong kind
+            shared = RunConfig.of(**{**self.config, **chosen})
+            parse_selector(shared.selector.name)
+            parse_availability(shared.availability.rule)
             for seed in self.seeds:
                 parts = {_short(key, self.vary): value for key, value in chosen.items()} | {"seed": seed}
                 name = folder_name(parts)
