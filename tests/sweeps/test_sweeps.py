@@ -176,20 +176,14 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_end(tmp_path: Path) -> None:
         [sys.executable, "-m", "fedcbs", *arguments, str(tmp_path / "killed"), *settings]
     )
     file = tmp_path / "killed" / "uniform,seed=0" / "rounds.jsonl"
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not (file.is_file() and file.read_text().count("\n") > 7):
         assert killed.poll() is None
         assert time.monotonic() < end
         time.sleep(0.01)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    end = time.monotonic() + 60
-    while True:  # its processes notice that nobody listens, and leave
-        code = main([*arguments, str(tmp_path / "killed"), *settings])
-        if code == 0 or time.monotonic() > end:
-            break
-        time.sleep(0.2)
-    assert code == 0
+    assert main([*arguments, str(tmp_path / "killed"), *settings]) == 0
     assert main([*arguments, str(tmp_path / "whole"), *settings]) == 0
     for name in ("uniform,seed=0", "fedcbs-exact,seed=0"):
         assert records(tmp_path / "killed" / name) == records(tmp_path / "whole" / name)
@@ -213,7 +207,7 @@ def test_ctrl_c_stops_a_sweep_with_checkpoints(tmp_path: Path) -> None:
     ]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     files = [tmp_path / "s" / f"seed={seed}" / "rounds.jsonl" for seed in range(2)]
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not all(file.is_file() and file.read_text().count("\n") > 3 for file in files):
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -41,11 +41,15 @@ def draw(
     return [name for name, figure in made.items() if figure is not None]
 
 
-def _axes(number: int, columns: int, width: float = 3.5, height: float = 2.7) -> tuple[Any, list[Any]]:
+def _axes(
+    number: int, columns: int, titles: Sequence[str], width: float = 3.5, height: float = 2.7
+) -> tuple[Any, list[Any]]:
+    """A figure with so many axes, and room for a legend above them."""
     from matplotlib.figure import Figure
 
     rows = -(-number // columns)
-    figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
+    legend = 0.25 + 0.2 * -(-len(titles) // _across(titles, columns))
+    figure = Figure(figsize=(width * columns, height * rows + legend), layout="constrained")
     return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(number)]
 
 
@@ -65,7 +69,8 @@ def _curves(experiment: Experiment, scale: Scale, found: Found, over: Sequence[s
     ]
     with rc_context(house.RC):
         columns = len(over) if len(over) > 1 else min(len(settings), 4 if len(settings) == 4 else 3)
-        figure, axes = _axes(len(settings) * len(over), columns)
+        titles = [method.title for method in methods]
+        figure, axes = _axes(len(settings) * len(over), columns, titles)
         for place, (setting, axis) in enumerate((s, a) for s in settings for a in over):
             own = axes[place]
             for method, look in zip(methods, looks, strict=True):
@@ -80,7 +85,7 @@ def _curves(experiment: Experiment, scale: Scale, found: Found, over: Sequence[s
             if setting.target is not None:
                 own.axhline(100 * setting.target, color=house.FAINT, linewidth=0.8, linestyle=(0, (4, 3)))
             house.bare(own, grid="y")
-        _legend(figure, [method.title for method in methods], looks, columns)
+        _legend(figure, titles, looks, columns)
     return figure
 
 
@@ -118,8 +123,14 @@ def _legend(figure: Any, titles: Sequence[str], looks: Sequence[Look], columns: 
         Line2D([], [], color=k.light, linestyle=k.mpl_dash, marker=k.mpl_marker, markersize=4, label=title)
         for title, k in zip(titles, looks, strict=True)
     ]
-    across = max(1, min(len(titles), columns * 46 // (max(map(len, titles)) + 8)))
-    figure.legend(handles=handles, loc="outside upper center", ncols=across, handlelength=2.8)
+    figure.legend(
+        handles=handles, loc="outside upper center", ncols=_across(titles, columns), handlelength=2.8
+    )
+
+
+def _across(titles: Sequence[str], columns: int) -> int:
+    """How many entries of a legend stand beside each other."""
+    return max(1, min(len(titles), columns * 40 // (max(map(len, titles)) + 8)))
 
 
 def _over_settings(experiment: Experiment, document: Mapping[str, Any]) -> Any:
@@ -135,7 +146,7 @@ def _over_settings(experiment: Experiment, document: Mapping[str, Any]) -> Any:
     ):
         return None
     with rc_context(house.RC):
-        figure, axes = _axes(len(tables), len(tables))
+        figure, axes = _axes(len(tables), len(tables), titles)
         for own, table in zip(axes, tables, strict=True):
             measure = MEASURES[table["measure"]]
             for place, look in enumerate(looks):
@@ -175,7 +186,7 @@ def _shares(document: Mapping[str, Any]) -> Any:
         return None
     clients = len(details[0]["true"])
     with rc_context(house.RC):
-        figure, axes = _axes(len(details) * clients, clients, 2.2, 1.7)
+        figure, axes = _axes(len(details) * clients, clients, ["true", "estimated"], 2.2, 1.7)
         for row, entry in enumerate(details):
             for client in range(clients):
                 own = axes[row * clients + client]

@@ -26,16 +26,27 @@ def label_document(
     missing = 0
     for setting in experiment.settings_at(scale):
         file = folder / f"{setting.name}.json"
-        if compute and not file.is_file():
+        found = _kept(file, scale)
+        if compute and not found:
             tell(f"{experiment.name}: {setting.title}")
-            write_json(file, _measured(experiment, scale, setting))
-        found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+            found = _measured(experiment, scale, setting)
+            write_json(file, {"rounds": scale.rounds, "seeds": scale.seeds, "methods": found})
         missing += not found
         for method in experiment.methods_at(scale):
             for measure in experiment.measures:
                 numbers[measure, setting.name, method.name] = found.get(method.name, {}).get(measure, [])
     rounds = {setting.name: scale.rounds for setting in experiment.settings_at(scale)}
     return document(experiment, scale, numbers, rounds=rounds, missing=missing)
+
+
+def _kept(file: Path, scale: Scale) -> dict[str, dict[str, list[float]]]:
+    """What was computed before, if it was computed for as many rounds and seeds."""
+    if not file.is_file():
+        return {}
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    same = (kept.get("rounds"), kept.get("seeds")) == (scale.rounds, scale.seeds)
+    methods: dict[str, dict[str, list[float]]] = kept["methods"] if same else {}
+    return methods
 
 
 def _measured(experiment: Experiment, scale: Scale, setting: Setting) -> dict[str, dict[str, list[float]]]:
