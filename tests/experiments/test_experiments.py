@@ -58,10 +58,9 @@ def test_every_run_that_is_declared_can_be_configured(name: str, tmp_path: Path)
             parse_selector(config.selector.name)
             parse_availability(config.availability.rule)
             if config.partition.scheme != "owner":
-                alpha = config.partition.alpha
-                parse_partition(
-                    config.partition.scheme, alpha=alpha if "dirichlet" in config.partition.scheme else None
-                )
+                takes = config.partition.scheme.startswith("dirichlet")
+                alpha = (config.partition.alpha or 0.1) if takes else None
+                parse_partition(config.partition.scheme, alpha=alpha)
 
 
 def test_the_papers_numbers_belong_to_settings_and_methods() -> None:

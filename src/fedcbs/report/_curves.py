@@ -17,8 +17,8 @@ __all__ = ["curves"]
 
 Floats = NDArray[np.float64]
 
-_PERCENT = "%{y:.2%} ± %{customdata[0]:.2%} (%{customdata[1]} seeds)"
-_NUMBER = "%{y:.4g} ± %{customdata[0]:.3g} (%{customdata[1]} seeds)"
+_PERCENT = "%{y:.2%} ± %{customdata[0]:.2%} (seeds: %{customdata[1]})"
+_NUMBER = "%{y:.4g} ± %{customdata[0]:.3g} (seeds: %{customdata[1]})"
 
 
 def curves(groups: Sequence[Group]) -> list[Chart | None]:
@@ -109,7 +109,7 @@ def _qcid(groups: Sequence[Group]) -> Chart | None:
     means = np.concatenate([found.mean for found in bands])
     foot = _foot(means)
     traces: list[dict[str, Any]] = []
-    hover = "%{customdata[2]:.3~g} ± %{customdata[0]:.2~g} (%{customdata[1]} seeds)"
+    hover = "%{customdata[2]:.3~g} ± %{customdata[0]:.2~g} (seeds: %{customdata[1]})"
     for number, (group, found) in enumerate(zip(groups, bands, strict=True)):
         traces += _line(number, group, thin(found), hover, lambda y: np.maximum(y, foot))
     layout = {"yaxis": {**AXIS, "title": {"text": "QCID, 1e-2"}, "type": "log", "dtick": 1}}

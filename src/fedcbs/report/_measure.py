@@ -144,7 +144,7 @@ def axes_of(group: Group, rounds: NDArray[np.int64]) -> dict[str, Floats]:
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean and the sample standard deviation of what is finite; NaN of nothing, 0 the spread of one.
+    """Return the mean and the sample standard deviation of what is finite; NaN where there is too little of it.
 
     >>> mean_and_std([1.0, 3.0, float("nan")])
     (2.0, 1.4142135623730951)
@@ -152,7 +152,7 @@ def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
     found = np.array([value for value in values if math.isfinite(value)])
     if not found.size:
         return math.nan, math.nan
-    return float(found.mean()), float(found.std(ddof=1)) if found.size > 1 else 0.0
+    return float(found.mean()), float(found.std(ddof=1)) if found.size > 1 else math.nan
 
 
 @final

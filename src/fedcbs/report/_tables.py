@@ -154,11 +154,13 @@ class _Column:
 
 
 def _percent(mean: float, std: float) -> str:
-    return f"{100 * mean:.2f} ± {100 * std:.2f}%" if math.isfinite(mean) else NONE
+    spread = f" ± {100 * std:.2f}" if math.isfinite(std) else ""
+    return f"{100 * mean:.2f}{spread}%" if math.isfinite(mean) else NONE
 
 
 def _number(mean: float, std: float) -> str:
-    return f"{mean:,.4g} ± {std:,.2g}" if math.isfinite(mean) else NONE
+    spread = f" ± {std:,.2g}" if math.isfinite(std) else ""
+    return f"{mean:,.4g}{spread}" if math.isfinite(mean) else NONE
 
 
 def _figure(mean: float, std: float) -> str:
@@ -251,7 +253,8 @@ def _curve_table(column: str, shown: Callable[[float, float], str]) -> Callable[
             for found in bands:
                 place = int(np.searchsorted(found.rounds, index))
                 there = place < len(found.rounds) and int(found.rounds[place]) == index
-                cells.append(shown(float(found.mean[place]), float(found.std[place])) if there else NONE)
+                std = float(found.std[place]) if there and found.seeds[place] > 1 else math.nan
+                cells.append(shown(float(found.mean[place]), std) if there else NONE)
             rows.append(cells)
         return Table(["Round", *(group.label for group in groups)], rows)
 
