@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-report check lint format types imports bench bench-balance clean
+.PHONY: help setup demo test test-report check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,9 +18,10 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY) ## make the virtual environment
 
-demo: $(READY) ## compare the selectors on labels alone: a table, and a figure in demo-out/
-	@mkdir -p demo-out
-	@$(BIN)/fedcbs balance --plot demo-out/balance.png --out demo-out/balance.json
+demo: $(READY) ## train with four selectors on digits: a table, and a figure in demo-out/
+	@mkdir -p demo-out && rm -rf demo-out/runs
+	@$(BIN)/fedcbs compare --partition case1-5to1 --selectors uniform,pow-d,fed-cucb,fedcbs-exact --rounds 50 --seeds 3 \
+		--out demo-out/runs --plot demo-out/compare.png
 
 test: $(READY) check ## lint, types, import directions, and the whole test suite
 	$(BIN)/python -m pytest -n 2
@@ -44,11 +45,24 @@ types: $(READY) ## strict static types
 imports: $(READY) ## imports go one way
 	$(BIN)/lint-imports
 
-bench: $(READY) ## speed of selection beside its yardsticks; rewrites benchmarks/results/selection.*
+bench: $(READY) ## speed of selection and of import beside their yardsticks; rewrites benchmarks/results/
 	$(BIN)/python benchmarks/selection.py --json benchmarks/results/selection.json
+	$(BIN)/python benchmarks/import_time.py --json benchmarks/results/import_time.json
 
 bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmarks/results/balance.* (minutes)
 	$(BIN)/python benchmarks/balance.py
 
+bench-engine: $(READY) ## speed and memory of training beside the plain loop; rewrites benchmarks/results/engine.*
+	$(BIN)/python benchmarks/engine.py --json benchmarks/results/engine.json
+
+bench-rounds: $(READY) ## what a round's time goes to, and memory over many; rewrites benchmarks/results/rounds.* (minutes)
+	$(BIN)/python benchmarks/rounds.py
+
+bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites benchmarks/results/noise.*
+	$(BIN)/python benchmarks/noise.py
+
+bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites benchmarks/results/audit.* (minutes)
+	$(BIN)/python benchmarks/audit.py
+
 clean: ## remove what make made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -18,7 +18,8 @@ SURPRISE = 1e-4
 def p_value(draws: Iterable[Outcome] | Mapping[Outcome, int], law: Mapping[Outcome, float]) -> float:
     """Probability of draws at least as far from the law; 0 where one of them is impossible under it.
 
-    Outcomes expected fewer than 5 times are taken together.
+    Outcomes expected fewer than 5 times are taken together; where even together they are, an exact test says whether
+    they came up too often.
     """
     seen = Counter(draws)
     if any(law.get(outcome, 0.0) == 0.0 for outcome in seen):
@@ -32,13 +33,16 @@ def p_value(draws: Iterable[Outcome] | Mapping[Outcome, int], law: Mapping[Outco
         else:
             observed.append(seen[outcome])
             expected.append(number * probability)
+    too_often = 1.0
     if expected[0] < 5:  # too little to stand alone
         low, high = observed.pop(0), expected.pop(0)
+        too_often = 2 * float(scipy.stats.binom.sf(low - 1, number, high / number))
         place = expected.index(min(expected))
         observed[place] += low
         expected[place] += high
     statistic = sum((o - e) ** 2 / e for o, e in zip(observed, expected, strict=True))
-    return float(scipy.stats.chi2.sf(statistic, len(expected) - 1)) if len(expected) > 1 else 1.0
+    apart = 2 * float(scipy.stats.chi2.sf(statistic, len(expected) - 1)) if len(expected) > 1 else 1.0
+    return min(apart, too_often, 1.0)
 
 
 def assert_law(draws: Iterable[Outcome] | Mapping[Outcome, int], law: Mapping[Outcome, float]) -> None:
@@ -68,5 +72,7 @@ def fits(draws: Iterable[Outcome], law: Mapping[Outcome, float]) -> bool:
 
     >>> fits([0, 1] * 500, {0: 0.5, 1: 0.5}), fits([0, 1] * 500, {0: 0.4, 1: 0.6})
     (True, False)
+    >>> fits([0] * 100 + [1] * 100, {0: 0.9999, 1: 0.0001})
+    False
     """
     return p_value(draws, law) > SURPRISE

@@ -62,8 +62,9 @@ def sequential_law(
     *,
     floor: float,
     bonus: Mapping[int, float] | None = None,
+    first: int | None = None,
 ) -> Law:
-    """Algorithm 1 of Fed-CBS: follow every order in which a cohort can come about."""
+    """Algorithm 1 of Fed-CBS: follow every order in which a cohort can come about, from `first` on where one is named."""
     law: dict[frozenset[int], Decimal] = defaultdict(Decimal)
 
     def extend(chosen: tuple[int, ...], probability: Decimal) -> None:
@@ -80,8 +81,60 @@ def sequential_law(
         for n, weight in weights.items():
             extend((*chosen, n), probability * DIGITS.divide(weight, total))
 
-    extend((), Decimal(1))
+    extend(() if first is None else (first,), Decimal(1))
     return {cohort: float(probability) for cohort, probability in law.items()}
+
+
+def seat_law(
+    label_counts: Counts, available: Sequence[int], others: frozenset[int], *, exponent: float, floor: float
+) -> dict[int, float]:
+    """Law of one seat, given who has the others: ``max(QCID(others with n), floor) ** -exponent``."""
+    weights = {
+        n: power(qcid(label_counts, others | {n}), exponent, floor) for n in available if n not in others
+    }
+    total = sum(weights.values(), start=Decimal(0))
+    return {n: float(DIGITS.divide(weight, total)) for n, weight in weights.items()}
+
+
+def swept_law(
+    label_counts: Counts,
+    available: Sequence[int],
+    law: Mapping[frozenset[int], float],
+    *,
+    exponent: float,
+    floor: float,
+    member: int | None = None,
+    panel: int | None = None,
+) -> Law:
+    """Law of the cohort after a Gibbs sweep: each seat but `member`'s is redrawn once, in every order.
+
+    With a `panel`, the seats go to the cohort or to this many others, drawn uniformly: every such panel is followed.
+    """
+    seats: dict[tuple[frozenset[int], tuple[int, ...]], dict[int, float]] = {}
+
+    def redrawn(cohort: frozenset[int], leaver: int, candidates: tuple[int, ...]) -> dict[int, float]:
+        key = (cohort - {leaver}, candidates)
+        if key not in seats:
+            seats[key] = seat_law(label_counts, candidates, key[0], exponent=exponent, floor=floor)
+        return seats[key]
+
+    swept: Law = defaultdict(float)
+    for start, probability in law.items():
+        others = [n for n in available if n not in start]
+        panels = list(itertools.combinations(others, len(others) if panel is None else panel))
+        orders = list(itertools.permutations(start - {member}))
+        for drawn, order in itertools.product(panels, orders):
+            candidates = tuple(sorted({*start, *drawn}))
+            now: Law = {start: probability / len(panels) / len(orders)}
+            for leaver in order:
+                then: Law = defaultdict(float)
+                for cohort, p in now.items():
+                    for comer, chance in redrawn(cohort, leaver, candidates).items():
+                        then[cohort - {leaver} | {comer}] += p * chance
+                now = then
+            for cohort, p in now.items():
+                swept[cohort] += p
+    return dict(swept)
 
 
 def stated_law(
@@ -161,3 +214,53 @@ def marginals(law: Mapping[frozenset[int], float]) -> dict[int, float]:
         for n in cohort:
             inside[n] += probability
     return dict(inside)
+
+
+def mixed(laws: Mapping[int, Law], chances: Mapping[int, float]) -> Law:
+    """The laws, each with its chance."""
+    law: Law = defaultdict(float)
+    for case, chance in chances.items():
+        for cohort, probability in laws[case].items():
+            law[cohort] += chance * probability
+    return dict(law)
+
+
+def shares_of(weights: Mapping[int, float]) -> dict[int, float]:
+    """Weights as probabilities."""
+    total = math.fsum(weights.values())
+    return {n: weight / total for n, weight in weights.items()}
+
+
+def poured(order: Sequence[int], masses: Sequence[Fraction], num_bins: int) -> list[list[Fraction]]:
+    """Mass of each client in each bin of capacity 1: clients one after another, a bin full before the next."""
+    bins = [[Fraction(0)] * len(masses) for _ in range(num_bins)]
+    k = 0
+    for client in order:
+        left = masses[client]
+        while left > 0:
+            room = 1 - sum(bins[k])
+            here = min(left, room)
+            bins[k][client] += here
+            left -= here
+            if here == room:
+                k += 1
+    return bins
+
+
+def ward_groups(distances: Sequence[Sequence[float]], num_groups: int) -> set[frozenset[int]]:
+    """Ward's tree by the formula of Lance and Williams, cut into this many groups."""
+    groups: dict[int, frozenset[int]] = {i: frozenset([i]) for i in range(len(distances))}
+    squares = {(i, j): distances[i][j] ** 2 for i in groups for j in groups if i != j}
+    while len(groups) > num_groups:
+        i, j = min(((i, j) for i in groups for j in groups if i < j), key=lambda pair: squares[pair])
+        merged, sizes = max(groups) + 1 + len(distances), {g: len(groups[g]) for g in groups}
+        for other in groups.keys() - {i, j}:
+            whole = sizes[i] + sizes[j] + sizes[other]
+            value = (
+                (sizes[i] + sizes[other]) * squares[i, other]
+                + (sizes[j] + sizes[other]) * squares[j, other]
+                - sizes[other] * squares[i, j]
+            ) / whole
+            squares[merged, other] = squares[other, merged] = value
+        groups[merged] = groups.pop(i) | groups.pop(j)
+    return set(groups.values())

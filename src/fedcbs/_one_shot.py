@@ -26,6 +26,33 @@ def select_cohort(
 
     For round after round use :class:`~fedcbs.selectors.Selector`, which keeps count of who was selected.
 
+    Parameters
+    ----------
+    label_statistics
+        Whole numbers, clients x classes; or a :class:`~fedcbs.Gram`, which has inner products of them and sizes.
+    cohort_size
+        How many clients to choose.
+    selector
+        A name, with options as in ``"fedcbs-exact:sweeps=5"``, or a selector.
+    available
+        Clients that can be chosen, in any order; all of them where none are given.
+    round_index
+        Number of the round, from 1.
+    seed
+        With `round_index`, fixes every random choice.
+
+    Returns
+    -------
+    NDArray
+        The clients chosen, distinct, in ascending order.
+
+    Raises
+    ------
+    FedCBSError
+        An argument cannot work, or the selector needs what only training gives; the message says what to do.
+
+    Examples
+    --------
     >>> from fedcbs import qcid, select_cohort
     >>> label_counts = [[5, 5, 5, 5, 5, 5], [6, 6, 6, 6, 6, 0], [0, 0, 0, 10, 10, 10], [10, 10, 10, 0, 0, 0]]
     >>> cohort = select_cohort(label_counts, 3)

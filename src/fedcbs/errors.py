@@ -13,6 +13,15 @@
     ├── BrokenSelectorError       (also RuntimeError) a selector returned what no cohort can be
     ├── DivergedError             (also ArithmeticError)  training left the finite numbers
     ├── RunError                  (also RuntimeError) a run directory is busy, damaged, or out of space
+    ├── ProtocolError             (also ValueError)   bytes of the private protocol that cannot be used
+    │   ├── UploadError           a client's upload; names the client
+    │   └── WrongKeyError         a key that is not the pinned one, or is no longer in use
+    ├── BudgetSpentError          a client's privacy budget does not cover another noised upload
+    ├── ServiceError              the selector's service could not do what it was asked
+    │   ├── AnswersNeededError    the selector wants to know something of clients before it can choose
+    │   ├── ConflictError         it contradicts what was done before
+    │   ├── NotAllowedError       the certificate's name may not do that
+    │   └── UnreachableError      (also ConnectionError)  nobody answers, or not in time
     └── MissingExtraError         (also ImportError)  an optional dependency is not installed
 
 Catch :class:`FedCBSError` to catch all of them; the standard base beside each keeps ``except ValueError`` working.
@@ -24,7 +33,10 @@ import difflib
 from collections.abc import Iterable
 
 __all__ = [
+    "AnswersNeededError",
     "BrokenSelectorError",
+    "BudgetSpentError",
+    "ConflictError",
     "DataFileError",
     "DivergedError",
     "FedCBSError",
@@ -33,9 +45,15 @@ __all__ = [
     "MissingDataError",
     "MissingExtraError",
     "NeedsTrainingError",
+    "NotAllowedError",
+    "ProtocolError",
     "RunError",
+    "ServiceError",
     "UndeclaredNeedError",
     "UnknownNameError",
+    "UnreachableError",
+    "UploadError",
+    "WrongKeyError",
 ]
 
 
@@ -93,6 +111,67 @@ class DivergedError(FedCBSError, ArithmeticError):
 
 class RunError(FedCBSError, RuntimeError):
     """A run directory is in use, damaged, or cannot be written to."""
+
+
+class ProtocolError(FedCBSError, ValueError):
+    """Bytes of the private protocol that cannot be used: damaged, forged, or of another federation."""
+
+
+class UploadError(ProtocolError):
+    """A client's upload that is refused; the others go on without it.
+
+    >>> raise UploadError("mallory", "it is cut short")
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.UploadError: upload of client 'mallory' is refused: it is cut short
+    """
+
+    def __init__(self, client: str, reason: str) -> None:
+        super().__init__(f"upload of client {client!r} is refused: {reason}")
+        self.client = client
+        self.reason = reason
+
+
+class WrongKeyError(ProtocolError):
+    """A public key that is not the one that was pinned, or one that is no longer in use."""
+
+
+class BudgetSpentError(FedCBSError):
+    """A client's privacy budget does not cover another noised upload."""
+
+
+class ServiceError(FedCBSError):
+    """The selector's service could not do what it was asked."""
+
+
+class AnswersNeededError(ServiceError):
+    """The selector wants to know something of clients before it can choose; ask them, and ask again with the answers.
+
+    >>> raise AnswersNeededError("losses", ("a", "b"))
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.AnswersNeededError: the selector wants to know losses of 2 clients before it can choose; give select an `ask`
+    """
+
+    def __init__(self, need: str, clients: Iterable[str], problem: str | None = None) -> None:
+        self.need = need
+        self.clients = tuple(clients)
+        super().__init__(
+            problem
+            or f"the selector wants to know {need} of {len(self.clients)} clients before it can choose; give select an `ask`"
+        )
+
+
+class ConflictError(ServiceError):
+    """A request contradicts what was done before."""
+
+
+class NotAllowedError(ServiceError):
+    """The name in the certificate may not do that."""
+
+
+class UnreachableError(ServiceError, ConnectionError):
+    """Nobody answers, or not in time."""
 
 
 class MissingExtraError(FedCBSError, ImportError):

@@ -11,6 +11,11 @@ SETTINGS = {
     "dirichlet-0.1": "Dirichlet 0.1",
     "dirichlet-0.2": "Dirichlet 0.2",
     "dirichlet-0.5": "Dirichlet 0.5",
+    "fedcor-0.1": "Dirichlet 0.1, FedCor's sizes",
+    "fedcor-0.2": "Dirichlet 0.2, FedCor's sizes",
+    "fedcor-0.5": "Dirichlet 0.5, FedCor's sizes",
+    "case1-3to1": "Case 1, 3:1 (18 and 6)",
+    "case1-16to8": "Case 1, 16 and 8",
     "case1-5to1": "Case 1, 5:1",
     "case2-3to1": "Case 2, 3:1",
     "case2-5to1": "Case 2, 5:1",
@@ -27,6 +32,11 @@ PAPER = {  # mean QCID in units of 1e-2, from the paper's tables: everyone, unif
     "dirichlet-0.1": (1.01, 8.20, 0.62),
     "dirichlet-0.2": (0.93, 7.54, 0.51),
     "dirichlet-0.5": (0.72, 5.87, 0.36),
+    "fedcor-0.1": (1.01, 8.20, 0.62),
+    "fedcor-0.2": (0.93, 7.54, 0.51),
+    "fedcor-0.5": (0.72, 5.87, 0.36),
+    "case1-3to1": (2.90, 9.33, 0.57),
+    "case1-16to8": (2.90, 9.33, 0.57),
     "case1-5to1": (6.17, 12.36, 2.41),
     "case2-3to1": (2.50, 9.91, 0.001),
     "case2-5to1": (4.44, 11.70, 0.002),
@@ -39,7 +49,7 @@ def qcid_table(results: dict[str, Any]) -> str:
         paper = dict(zip(("everyone", "uniform", "fedcbs-paper"), PAPER[setting], strict=True))
         cells = []
         for column in COLUMNS:
-            cell = f"{results['settings'][setting][column]['qcid_mean']:.3g}"
+            cell = f"{results['populations'][setting][column]['qcid_mean']:.3g}"
             cells.append(f"{cell} ({paper[column]:g})" if column in paper else cell)
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -47,9 +57,11 @@ def qcid_table(results: dict[str, Any]) -> str:
 
 def speed_table(results: dict[str, Any]) -> str:
     names = ["uniform", "astraea", "fedcbs-paper", "fedcbs-exact"]
-    lines = [f"| available, picked | {' | '.join(names)} | peak memory |", "|---" * (len(names) + 2) + "|"]
+    heads = ["available, picked", *names, "fedcbs-exact / streaming", "peak memory"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for case in results["cases"]:
         cells = [duration(case["selectors"][name]["seconds"]) for name in names]
+        cells.append(f"{case['selectors']['fedcbs-exact']['seconds'] / case['seconds_streams']:.1f}")
         lines.append(
             f"| {case['available']:,}, {case['cohort_size']} | {' | '.join(cells)} | {case['peak_megabytes']:.0f} MB |"
         )
@@ -57,7 +69,7 @@ def speed_table(results: dict[str, Any]) -> str:
 
 
 def duration(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2g} ms"
+    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1e3:.2g} ms"
 
 
 def main() -> None:

@@ -34,6 +34,14 @@ def test_the_examples_run_and_print_what_is_shown() -> None:
     assert out.getvalue() == shown.group(1)
 
 
+def test_the_examples_of_the_page_on_selectors_run() -> None:
+    page = (ROOT / "docs" / "selectors.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {"__name__": "__main__"}
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example, "docs/selectors.md", "exec", dont_inherit=True), names)
+    assert len(names["cohort"]) == 10  # type: ignore[arg-type]
+
+
 def test_the_table_of_imbalance_is_the_committed_result() -> None:
     assert between("qcid") == qcid_table(results("balance.json"))
 

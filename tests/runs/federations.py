@@ -18,10 +18,11 @@ SMALL = RunConfig.of(
     batch_size=20,
     rounds=40,
     seed=3,
+    schedule="steps:6",
     checkpoint_every=7,
     dropout=0.1,
     threads=1,
-    engine="loop",
+    engine="auto",
 )
 
 VARIANTS = {

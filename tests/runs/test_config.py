@@ -176,7 +176,7 @@ def test_simulate_is_at_hand_without_importing_torch_before() -> None:
 
 
 def test_the_command_line_takes_every_key(tmp_path: Path) -> None:
-    config = SMALL.with_options({"rounds": 1})
+    config = SMALL.with_options({"rounds": 1, "engine": "generic"})
     assert main(["run", "--quiet", f"--out={tmp_path / 'run'}", *arguments(config)]) == 0
     settled = RunConfig.from_dict(read_run(tmp_path / "run").config)
     for section, values in config.to_dict().items():

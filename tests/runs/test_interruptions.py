@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from fedcbs.cli import main
+from fedcbs.cli._run_progress import stops_politely
 from fedcbs.errors import DivergedError, InvalidArgumentError, RunError
 from fedcbs.runs import RunConfig, read_run, resume, simulate, start
 from fedcbs.runs._directory import RunDirectory
 from fedcbs.simulation import RoundRecord
-from tests.runs.federations import SMALL, VARIANTS, arguments, assert_same_end, rounds_of
+from tests.runs.federations import SMALL, VARIANTS, arguments, assert_same_end
 
 
 class Stopped(Exception):  # noqa: N818
@@ -51,16 +52,18 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return config, out
 
 
-def test_kill_nine(whole: tuple[RunConfig, Path], tmp_path: Path) -> None:
-    config, expected = whole
-    out = tmp_path / "run"
+def test_kill_nine(tmp_path: Path) -> None:
+    config = SMALL.with_options(VARIANTS["remembering"] | {"rounds": 1500})
+    out, expected = tmp_path / "run", tmp_path / "whole"
     process = start_process(config, out)
     wait_for_rounds(process, out, 16)
     process.kill()
     process.communicate()
-    assert len(rounds_of(out)) < 40
+    assert 16 <= len(read_run(out).records) < 1500
     assert not (out / "summary.json").exists()
-    resume(out)
+    rounds = len(read_run(out).records) + 20  # enough to see that it goes on as it would have
+    resume(out, rounds=rounds)
+    start(config.with_options({"rounds": rounds}), expected)
     assert_same_end(out, expected)
 
 
@@ -85,23 +88,38 @@ def test_stopping_after_any_round(whole: tuple[RunConfig, Path], tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_control_c_saves_the_last_round(number: signal.Signals, tmp_path: Path) -> None:
-    config = SMALL.with_options({"checkpoint_every": 1000, "rounds": 200})
+def test_a_signal_saves_the_last_round(number: signal.Signals, tmp_path: Path) -> None:
+    config = SMALL.with_options({"checkpoint_every": 1000})
     out, expected = tmp_path / "run", tmp_path / "whole"
-    process = start_process(config, out)
-    wait_for_rounds(process, out, 9)
-    process.send_signal(number)
-    process.communicate()
-    assert process.returncode == 130
+
+    def watch(record: RoundRecord) -> None:
+        if record.round == 9:
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(KeyboardInterrupt), stops_politely():
+        start(config, out, watch=watch)
     stopped = read_run(out)
     assert stopped.summary is not None
-    assert stopped.summary["status"] == "interrupted"
-    assert 9 <= stopped.summary["rounds"] < 200
+    assert (stopped.summary["status"], stopped.summary["rounds"]) == ("interrupted", 9)
     seen: list[int] = []
     resume(out, watch=lambda record: seen.append(record.round))
-    assert seen[0] == stopped.summary["rounds"] + 1
+    assert seen[0] == 10
     start(config, expected)
     assert_same_end(out, expected)
+
+
+def test_control_c_in_the_terminal(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = start_process(SMALL.with_options({"rounds": 100_000}), out)
+    wait_for_rounds(process, out, 9)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate()
+    assert process.returncode == 130
+    assert f"fedcbs resume {out}" in message
+    found = read_run(out)
+    assert found.summary is not None
+    assert found.summary["status"] == "interrupted"
+    assert len(found.records) == found.summary["rounds"]
 
 
 def test_a_full_disk(tmp_path: Path) -> None:

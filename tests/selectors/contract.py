@@ -447,6 +447,17 @@ def a_saved_state_that_lacks_or_adds_an_array_is_refused(kind: SelectorType) -> 
         make(kind).restore({**arrays, "stranger": np.zeros(3)})
 
 
+def a_saved_state_of_the_wrong_shape_or_kind_is_refused(kind: SelectorType) -> None:
+    arrays = make(kind).init(4).to_arrays()
+    for name, array in arrays.items():
+        wrong = [array.astype("U5"), array[..., None]]
+        if array.shape[:1] == (4,) and name != "times_selected":
+            wrong.append(array[:3])
+        for other in wrong:
+            with pytest.raises(InvalidArgumentError, match=name):
+                make(kind).restore({**arrays, name: other})
+
+
 def a_round_in_which_nobody_answered_teaches_nothing(kind: SelectorType) -> None:
     selector, federation = make(kind), ToyFederation(SOME_COUNTS)
     state = selector.init(8)
@@ -555,6 +566,7 @@ CHECKS: tuple[Check, ...] = (
     a_state_of_another_population_is_refused,
     a_population_of_none_is_refused,
     a_saved_state_that_lacks_or_adds_an_array_is_refused,
+    a_saved_state_of_the_wrong_shape_or_kind_is_refused,
     a_round_in_which_nobody_answered_teaches_nothing,
     feedback_without_what_it_learns_from_is_refused,
     feedback_from_unknown_clients_is_refused,

@@ -124,7 +124,9 @@ _ENTRIES = {
         "clients come with probability P_ON and go with P_OFF between rounds",
         _numbers(Markov, "markov:P_ON,P_OFF", 2),
     ),
-    "trace": _Entry("trace:FILE", "as recorded in a file of JSON lines, over and over", Trace.load),
+    "trace": _Entry(
+        "trace:FILE", 'as recorded, over and over: lines such as {"round": 1, "clients": [0, 4]}', Trace.load
+    ),
     "trace-once": _Entry(
         "trace-once:FILE",
         "as recorded; a round outside of the recording is an error",

@@ -175,7 +175,9 @@ def _read_line(line: str, where: str) -> tuple[int, NDArray[np.int64]]:
             f'{where} is not a line such as {{"round": 1, "clients": [0, 4]}} ({error})'
         ) from error
     if not isinstance(entry, dict) or set(entry) != {"round", "clients"}:
-        raise InvalidArgumentError(f'{where} must have "round" and "clients" and nothing else')
+        raise InvalidArgumentError(
+            f'{where} must have "round" and "clients" and nothing else, as in {{"round": 1, "clients": [0, 4]}}'
+        )
     index = integer(entry["round"], f"{where}: round", minimum=0, maximum=2**53)
     clients = entry["clients"]
     if not isinstance(clients, list) or not all(type(client) is int for client in clients):

@@ -32,15 +32,19 @@ def table(result: BalanceResult) -> Table:
         "gini": _best(rows, rivals, lambda r: -float(r.gini.mean())),
         "seconds": _best(rows, rivals, lambda r: -r.seconds_per_selection),
     }
+
+    def spread(found: SelectorResult) -> str:
+        return f" ± {_hundredths(found.qcid_std)}" if len(result.seeds) > 1 else ""  # one seed has none
+
     for name, found in rows.items():
         grid.add_row(
             name,
-            _marked(f"{_hundredths(found.qcid_mean)} ± {_hundredths(found.qcid_std)}", name in best["qcid"]),
+            _marked(_hundredths(found.qcid_mean) + spread(found), name in best["qcid"]),
             _hundredths(found.qcid_min),
             _marked(f"{found.coverage.mean():.3f}", name in best["coverage"]),
             _marked(f"{found.gini.mean():.3f}", name in best["gini"]),
-            f"{found.fewest_selections.mean():.3g} to {found.most_selections.mean():.3g}",
-            _marked(f"{1e3 * found.seconds_per_selection:.3g}", name in best["seconds"]),
+            f"{_number(found.fewest_selections.mean())} to {_number(found.most_selections.mean())}",
+            _marked(_number(1e3 * found.seconds_per_selection), name in best["seconds"]),
         )
     lowest = result.lowest_qcid
     if len(rivals) > 1:
@@ -54,12 +58,12 @@ def remarks(result: BalanceResult) -> Iterator[Text]:
     """Yield what a reader of the table should know."""
     rounds = result.target_sizes.size
     yield Text(
-        f"\n{len(result.seeds)} seeds of {result.target_sizes.shape[1]} rounds; {result.num_clients} clients,"
-        f" {result.available.mean():.4g} available on average, {result.cohort_size} to pick. * marks the best.",
+        f"\n{_counted(len(result.seeds), 'seed')} of {_counted(result.target_sizes.shape[1], 'round')};"
+        f" {_counted(result.num_clients, 'client')}, {_number(result.available.mean())} available on average, {result.cohort_size} to pick. * marks the best.",
         style="dim",
     )
     others = [
-        f"{name} ({found.cohort_sizes.mean():.4g} a round)"
+        f"{name} ({_number(found.cohort_sizes.mean())} a round)"
         for name, found in result.items()
         if not np.array_equal(found.cohort_sizes, result.target_sizes)
     ]
@@ -76,7 +80,8 @@ def remarks(result: BalanceResult) -> Iterator[Text]:
         )
     if result.empty_clients.any():
         yield Text(
-            f"{result.empty_clients.mean():.4g} clients have no examples, and were left out.", style="yellow"
+            f"{_number(result.empty_clients.mean())} clients have no examples, and were left out.",
+            style="yellow",
         )
 
 
@@ -91,6 +96,24 @@ def _best(
 
 def _marked(text: str, is_best: bool) -> Text:
     return Text(f"{text} *", style=BEST) if is_best else Text(f"{text}  ")
+
+
+def _counted(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> _counted(1, "seed"), _counted(1_000_000, "client")
+    ('1 seed', '1,000,000 clients')
+    """
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def _number(value: float) -> str:
+    """A number to three digits, or whole.
+
+    >>> _number(0.02417), _number(12.5), _number(1234.5), _number(300_000.0)
+    ('0.0242', '12.5', '1,234', '300,000')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _hundredths(value: float) -> str:

@@ -27,6 +27,10 @@ COMMANDS = (
     "_sweep",
     "_experiment",
     "_report",
+    "_data",
+    "_private",
+    "_audit",
+    "_selector",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_target",
+    "console_width",
     "print_json",
     "progress_bar",
     "show",
@@ -34,9 +36,14 @@ def show(*parts: RenderableType) -> None:
     """Print tables and texts on the standard output, in colour on a terminal."""
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_FILES, highlight=False)
+    console = Console(width=console_width(), highlight=False)
     for part in parts:
         console.print(part)
+
+
+def console_width() -> int:
+    """Columns that :func:`show` has: those of the screen, or many where there is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH_OF_FILES
 
 
 def tell(message: str) -> None:

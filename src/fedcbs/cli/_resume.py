@@ -8,7 +8,7 @@ from fedcbs.cli._commands import Subparsers
 from fedcbs.cli._console import tell
 from fedcbs.cli._parser import at_least
 from fedcbs.cli._run import add_output_options, check_plot, report
-from fedcbs.cli._run_progress import run_progress, stops_politely
+from fedcbs.cli._run_progress import run_progress, told_how_to_go_on
 
 __all__ = ["add_parser", "run"]
 
@@ -40,6 +40,6 @@ def run(args: argparse.Namespace) -> int:
     from fedcbs.runs import read_run, resume
 
     rounds = args.rounds or read_run(args.directory).config["run"]["rounds"]
-    with stops_politely(), run_progress(rounds, quiet=args.quiet) as watch:
+    with told_how_to_go_on(args.directory), run_progress(rounds, quiet=args.quiet) as watch:
         found = resume(args.directory, rounds=args.rounds, watch=watch, note=None if args.quiet else tell)
     return report(args, found)

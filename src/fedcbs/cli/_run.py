@@ -10,7 +10,7 @@ from fedcbs.cli._commands import Subparsers
 from fedcbs.cli._console import print_json, show, tell
 from fedcbs.cli._parser import listing
 from fedcbs.cli._run_options import add_run_options, config_of, names_of_run
-from fedcbs.cli._run_progress import run_progress, stops_politely
+from fedcbs.cli._run_progress import run_progress, told_how_to_go_on
 
 if TYPE_CHECKING:
     from fedcbs.runs import Run
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     out = Path(args.out) if args.out is not None else Path("runs") / names_of_run(config)
     from fedcbs.runs import start
 
-    with stops_politely(), run_progress(config.run.rounds, quiet=args.quiet) as watch:
+    with told_how_to_go_on(out), run_progress(config.run.rounds, quiet=args.quiet) as watch:
         found = start(config, out, watch=watch, note=None if args.quiet else tell)
     return report(args, found)
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from fedcbs.cli._console import tell
 
 if TYPE_CHECKING:
     from fedcbs.simulation import RoundRecord
 
-__all__ = ["run_progress", "stops_politely"]
+__all__ = ["run_progress", "stops_politely", "told_how_to_go_on"]
 
 
 @contextlib.contextmanager
@@ -26,6 +30,18 @@ def stops_politely() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def told_how_to_go_on(directory: str | os.PathLike[str]) -> Iterator[None]:
+    """Stop politely, and say what to do next."""
+    with stops_politely():
+        try:
+            yield
+        except KeyboardInterrupt:
+            if (Path(directory) / "config.json").exists():
+                tell(f"fedcbs: stopped, the state is saved; go on with: fedcbs resume {directory}")
+            raise
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from fedcbs.cli._commands import Subparsers
-from fedcbs.cli._console import print_json, show
+from fedcbs.cli._console import console_width, print_json, show
 from fedcbs.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from fedcbs.selectors import Selector
 
 __all__ = ["add_parser", "run"]
+
+WIDE = 150
+"""Columns from which the list has room for the papers."""
 
 DESCRIPTION = """\
 List the selectors, with what each needs to know before it chooses, what it learns from the clients that trained, and
@@ -69,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         chosen = facts if args.name is None else {args.name: facts[args.name]}
         print_json({"selectors": chosen})
     elif args.name is None:
-        show(_table(facts))
+        show(_table(facts, wide=console_width() >= WIDE))
     else:
         show(*_description(args.name, types[args.name], facts[args.name]))
     return 0
@@ -98,32 +101,33 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return None if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
-def _table(facts: dict[str, dict[str, Any]]) -> RenderableType:
+def _table(facts: dict[str, dict[str, Any]], *, wide: bool) -> RenderableType:
+    """One row a selector; on a narrow screen without the papers, which a selector's own page has."""
     from rich.table import Table
 
     grid = Table(box=None, pad_edge=False, header_style="bold")
     grid.add_column("selector", no_wrap=True, style="bold")
-    for title in ("what it picks", "needs", "learns", "", "paper"):
+    for title in ("what it picks", "needs", "learns", "", *(["paper"] if wide else [])):
         grid.add_column(title, overflow="fold")
     for name, fact in facts.items():
-        training = "training" if fact["needs_training"] else ""
-        grid.add_row(
-            name,
-            fact["summary"],
-            ", ".join(fact["needs"]),
-            ", ".join(fact["learns"]),
-            training,
-            fact["paper"],
-        )
+        row = [name, fact["summary"], ", ".join(fact["needs"]), ", ".join(fact["learns"])]
+        row.append("training" if fact["needs_training"] else "")
+        grid.add_row(*row, *([fact["paper"]] if wide else []))
     return grid
+
+
+def _explanations(kind: type[Selector[Any]]) -> list[str]:
+    """What its file says of the strategy (paper, formula, what it follows, how it differs), and then the class."""
+    module = inspect.getdoc(inspect.getmodule(kind)) if kind.__module__.startswith("fedcbs.") else None
+    return [text for text in (module, inspect.getdoc(kind)) if text]
 
 
 def _description(name: str, kind: type[Selector[Any]], fact: dict[str, Any]) -> list[RenderableType]:
     from rich.text import Text
 
     lines = [Text(name, style="bold"), Text(fact["paper"], style="dim"), Text("")]
-    lines.append(Text(inspect.getdoc(kind) or fact["summary"]))
-    lines.append(Text(""))
+    for part in _explanations(kind):
+        lines += [Text(part), Text("")]
     for title, key in (("needs", "needs"), ("learns", "learns")):
         lines.append(Text(f"{title}: {', '.join(fact[key]) or 'nothing'}"))
     lines.append(

@@ -131,7 +131,9 @@ def load_npz(path: str, name: str, held_out: float = FRACTION) -> Dataset:
     """Load the arrays of an ``.npz`` file, by the names that are customary for them."""
     file = existing_file(path, "dataset")
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        # Opened here, because a file that NumPy opens stays open where it turns out to be no archive.
+        with file.open("rb") as opened:
+            archive = np.load(opened, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it is a single array")
             names = list(archive.files)

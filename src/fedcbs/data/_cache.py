@@ -25,6 +25,8 @@ VARIABLE = "FEDCBS_CACHE"
 """Environment variable that names the folder of the cache, or is ``off``."""
 
 _FORMAT = 1
+_WORTH = 2**22
+"""Files of fewer bytes are decoded anew each time."""
 _LOG = logging.getLogger(__name__)
 _UNREADABLE = (OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error)
 
@@ -53,7 +55,10 @@ def cached(files: Files, recipe: str, read: Callable[[], Parts], *, use: bool = 
         Whether to look at the cache at all.
     """
     folder = cache_folder() if use else None
-    if folder is None:
+    if (
+        folder is None
+        or sum(path.stat().st_size for paths in files.paths.values() for path in paths) < _WORTH
+    ):
         return read()
     path = folder / "decoded" / f"{_fingerprint(files, recipe)}.npz"
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,9 @@ from fedcbs.errors import DataFileError, InvalidArgumentError, MissingDataError,
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
 
-__all__ = ["Hub", "check_blob", "download", "hub_cache", "snapshot"]
+__all__ = ["Hub", "check_blob", "check_pinned", "download", "hub_cache", "snapshot"]
 
-_REPO = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_REPO = re.compile(r"(?!.*\.\.)\w[\w.-]*(/\w[\w.-]*)?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONVERTED = "refs/convert/parquet"
 """Where the hub keeps parquet files that it made itself of datasets in other formats."""
@@ -80,10 +81,18 @@ def check_blob(path: Path) -> None:
         )
 
 
-def download(
-    hub: Hub, *, folder: Path | None = None, note: Callable[[str], None] = lambda _: None
-) -> tuple[Path, int]:
-    """Download the tables of a dataset, and return where they are and how many bytes they have.
+def check_pinned(path: Path, hub: Hub) -> None:
+    """Refuse a file that is called as one of the hub's is, and is another."""
+    for name, wanted in hub.sha256.items():
+        if path.as_posix().endswith(f"/{name}") and _sha256(path) != wanted:
+            raise DataFileError(
+                f"{str(path)!r} is not the file of {hub.repo!r} on the hub; get it again, or, for other data in this"
+                " layout, say verify=no"
+            )
+
+
+def download(hub: Hub, *, folder: Path | None = None, note: Callable[[str], None] = lambda _: None) -> Path:
+    """Download the tables of a dataset, and return the folder that they are in.
 
     Parameters
     ----------
@@ -102,21 +111,21 @@ def download(
         )
     endpoint = os.environ.get("HF_ENDPOINT") or None
     try:
-        commit, files = _listing(library, hub, endpoint)
+        revision, commit, files = _listing(library, hub, endpoint)
         paths = []
         for file in files:
             note(f"{file.rfilename} ({(file.size or 0) / 1e6:.1f} MB)")
-            paths.append(_fetch(library, hub, commit, file, folder, endpoint))
-    except MissingDataError:
-        raise
-    except DataFileError:
+            paths.append(_fetch(library, hub, revision, file, folder, endpoint))
+    except (MissingDataError, DataFileError):
         raise
     except Exception as error:  # the library's errors, its HTTP client's, the system's
         raise MissingDataError(_trouble(library, hub, error)) from error
-    total = sum(path.stat().st_size for path in paths)
     if folder is not None:
-        return folder, total
-    return _ancestor(paths[0], files[0].rfilename), total
+        return folder
+    found = paths[0].parents[len(Path(files[0].rfilename).parts) - 1]
+    if found.name != commit:
+        raise MissingDataError(f"{hub.repo!r} changed on the hub during the download; try again")
+    return found
 
 
 def _library() -> Any:
@@ -126,35 +135,39 @@ def _library() -> Any:
         import huggingface_hub
         import huggingface_hub.constants
         import huggingface_hub.errors
+        import huggingface_hub.utils
     except ImportError as error:
         raise MissingExtraError("huggingface_hub", extra="data", purpose="a download from the hub") from error
     huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True  # where it was imported before
-    return huggingface_hub
+    library: Any = huggingface_hub
+    if not sys.stderr.isatty():
+        library.utils.disable_progress_bars()
+    return library
 
 
-def _listing(library: Any, hub: Hub, endpoint: str | None) -> tuple[str, list[RepoSibling]]:
-    """The commit, and its tables; those that the hub made itself where the dataset has none."""
+def _listing(library: Any, hub: Hub, endpoint: str | None) -> tuple[str, str, list[RepoSibling]]:
+    """The revision, its commit, and its tables; those that the hub made itself where the dataset has none."""
     api = library.HfApi(endpoint=endpoint, library_name="fedcbs")
-    for revision in (hub.revision, *([] if hub.revision else [_CONVERTED])):
+    for revision in [hub.revision] if hub.revision else ["main", _CONVERTED]:
         info = api.dataset_info(hub.repo, revision=revision, files_metadata=True, timeout=30)
         tables = [file for file in info.siblings or () if file.rfilename.endswith(".parquet")]
         known = [file for file in tables if file.rfilename in hub.sha256]
         if tables:
-            return str(info.sha), known or tables
+            return revision, str(info.sha), sorted(known or tables, key=lambda file: file.rfilename)
     raise MissingDataError(
         f"{hub.repo!r} has no parquet files on the hub; download it by hand, and name its folder, as in 'folder:PATH'"
     )
 
 
 def _fetch(
-    library: Any, hub: Hub, commit: str, file: RepoSibling, folder: Path | None, endpoint: str | None
+    library: Any, hub: Hub, revision: str, file: RepoSibling, folder: Path | None, endpoint: str | None
 ) -> Path:
     path = Path(
         library.hf_hub_download(
             hub.repo,
             file.rfilename,
             repo_type="dataset",
-            revision=commit,
+            revision=revision,
             local_dir=folder,
             endpoint=endpoint,
             library_name="fedcbs",
@@ -187,10 +200,6 @@ def _trouble(library: Any, hub: Hub, error: Exception) -> str:
         f"{hub.repo!r} could not be downloaded ({type(error).__name__}: {first}); check the network and try again, or"
         " copy the files into a folder and name that by --data-dir"
     )
-
-
-def _ancestor(path: Path, name: str) -> Path:
-    return path.parents[len(Path(name).parts) - 1]
 
 
 def _sha256(path: Path) -> str:

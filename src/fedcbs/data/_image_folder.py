@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedcbs.data._dataset import Examples
-from fedcbs.data._images import ImageForm, decode, is_colour, open_image, require_pillow
+from fedcbs.data._images import ImageForm, decode, is_colour, open_image, require_pillow, upright_size
 from fedcbs.data._layout import Files, Layout, Parts
 from fedcbs.errors import DataFileError
 
@@ -69,8 +69,7 @@ class ImageFolder(Layout):
         colour = False
         for path in paths:
             with open_image(path, repr(str(path))) as image:
-                turned = image.getexif().get(0x0112, 1) >= 5  # a photograph on its side
-                size = (image.width, image.height) if turned else (image.height, image.width)
+                size = upright_size(image, repr(str(path)))
                 colour = colour or is_colour(image)
             sizes[size] += 1
             first.setdefault(size, path)

@@ -17,9 +17,10 @@ from fedcbs.errors import DataFileError, InvalidArgumentError, MissingExtraError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["ImageForm", "decode", "image_form", "is_colour", "open_image", "require_pillow"]
+__all__ = ["ImageForm", "decode", "image_form", "is_colour", "open_image", "require_pillow", "upright_size"]
 
 _MOST_PIXELS = 2**26
+_ORIENTATION = 0x0112
 _GREY = ("1", "L", "LA", "La")
 _COLOUR = ("P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 
@@ -81,10 +82,22 @@ def open_image(source: Path | bytes, where: str) -> Image:
             f"{where} is no image that can be read ({_said(error)}); repair or remove it"
         ) from error
     if image.width * image.height > _MOST_PIXELS:
-        raise DataFileError(f"{where} has {image.width} x {image.height} pixels, too many; make it smaller")
-    if image.mode not in (*_GREY, *_COLOUR):
-        raise DataFileError(f"{where} has pixels of kind {image.mode!r}; save it with 8 bits a channel")
-    return image
+        trouble = f"has {image.width} x {image.height} pixels, too many; make it smaller"
+    elif image.mode not in (*_GREY, *_COLOUR):
+        trouble = f"has pixels of kind {image.mode!r}; save it with 8 bits a channel"
+    else:
+        return image
+    image.close()
+    raise DataFileError(f"{where} {trouble}")
+
+
+def upright_size(image: Image, where: str) -> tuple[int, int]:
+    """Height and width of an opened image once it is turned as its camera says."""
+    try:
+        sideways = image.getexif().get(_ORIENTATION, 1) >= 5
+    except _broken() as error:
+        raise DataFileError(f"{where} is broken ({_said(error)}); repair or remove it") from error
+    return (image.width, image.height) if sideways else (image.height, image.width)
 
 
 def is_colour(image: Image) -> bool:

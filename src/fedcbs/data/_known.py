@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from dataclasses import dataclass, field
 
@@ -29,6 +30,10 @@ class Known:
         One line about it.
     num_classes
         Number of classes.
+    num_examples
+        Examples to train and to test on, together.
+    shape
+        Shape of an example.
     folders
         What its folder is usually called.
     layouts
@@ -50,6 +55,8 @@ class Known:
     name: str
     summary: str
     num_classes: int
+    num_examples: int
+    shape: tuple[int, ...]
     folders: tuple[str, ...]
     layouts: tuple[Layout, ...]
     mean: tuple[float, ...] | None = None
@@ -59,6 +66,11 @@ class Known:
     digests: tuple[str, str] | None = None
     held_out: float | None = None
     options: dict[tuple[str, str], Known] = field(default_factory=dict)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that its examples take in memory."""
+        return self.num_examples * math.prod(self.shape)
 
 
 _FASHION = (
@@ -115,8 +127,10 @@ _BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
 def _cifar10() -> Known:
     return Known(
         "cifar10",
-        "60,000 colour images of 10 kinds of things, 3 x 32 x 32",
+        "10 kinds of animals and vehicles, in colour",
         10,
+        60_000,
+        (3, 32, 32),
         ("cifar10", "cifar-10-batches-bin", "cifar-10-batches-py", "CIFAR10", "cifar-10"),
         (
             CifarBinary(tuple(f"{name}.bin" for name in _BATCHES), ("test_batch.bin",), 10, md5=_CIFAR10_MD5),
@@ -144,8 +158,10 @@ def _cifar10() -> Known:
 def _cifar100(kind: str, num_classes: int, options: dict[tuple[str, str], Known] | None = None) -> Known:
     return Known(
         "cifar100",
-        "60,000 colour images of 100 kinds of things, 3 x 32 x 32; 20 groups of them with labels=coarse",
+        "100 kinds of things, in colour; their 20 groups with labels=coarse",
         num_classes,
+        60_000,
+        (3, 32, 32),
         ("cifar100", "cifar-100-binary", "cifar-100-python", "CIFAR100", "cifar-100"),
         (
             CifarBinary(
@@ -177,8 +193,10 @@ KNOWN = {
     for known in (
         Known(
             "mnist",
-            "70,000 handwritten digits, 1 x 28 x 28",
+            "handwritten digits",
             10,
+            70_000,
+            (1, 28, 28),
             ("mnist", "MNIST"),
             (
                 IdxLayout(_MNIST_SHA256),
@@ -202,8 +220,10 @@ KNOWN = {
         ),
         Known(
             "fashion-mnist",
-            "70,000 images of 10 kinds of clothing, 1 x 28 x 28",
+            "10 kinds of clothing",
             10,
+            70_000,
+            (1, 28, 28),
             ("fashion-mnist", "FashionMNIST", "fashion_mnist", "fashion"),
             (
                 IdxLayout(_FASHION_SHA256),
@@ -226,8 +246,10 @@ KNOWN = {
         ),
         Known(
             "femnist",
-            "800,000 handwritten digits and letters of 3,500 writers, 62 classes, 1 x 28 x 28; writers are owners",
+            "handwritten digits and letters of 3,500 writers, who are owners (LEAF)",
             62,
+            805_263,
+            (1, 28, 28),
             ("femnist", "FEMNIST"),
             (
                 LeafLayout(),

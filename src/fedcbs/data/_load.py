@@ -14,12 +14,13 @@ from fedcbs.data._dataset import Dataset
 from fedcbs.data._digest import digest
 from fedcbs.data._digits import digits
 from fedcbs.data._holdout import FRACTION, hold_out
-from fedcbs.data._hub import Hub
+from fedcbs.data._hub import Hub, check_blob, check_pinned
 from fedcbs.data._image_folder import ImageFolder
 from fedcbs.data._images import image_form
 from fedcbs.data._known import KNOWN, Known
 from fedcbs.data._layout import Files, Layout, Parts
-from fedcbs.data._search import complete, find_folder, find_hub, find_known
+from fedcbs.data._qmnist import with_writers
+from fedcbs.data._search import complete, find_folder, find_hub, find_known, roots
 from fedcbs.data._spec import DatasetSpec, parse_spec
 from fedcbs.data._tables import TableLayout
 from fedcbs.data._user import is_importable, user_dataset
@@ -92,16 +93,16 @@ def load_dataset(
     if is_importable(kind):
         request.spec.check_options("test")
         return user_dataset(kind, request.value, request.spec.text, data_dir, _held_out(request.spec))
-    raise UnknownNameError("dataset", kind, _forms())
+    raise UnknownNameError("dataset", kind, [*_NAMED, *KINDS, "MODULE:NAME"])
 
 
 def known_datasets() -> dict[str, str]:
     """Return each spelling that :func:`load_dataset` knows, with one line of description.
 
     >>> known_datasets()["digits"]
-    '1,797 handwritten digits, 1 x 8 x 8; comes with scikit-learn'
+    'small handwritten digits; they come with scikit-learn'
     """
-    named = {"digits": "1,797 handwritten digits, 1 x 8 x 8; comes with scikit-learn"}
+    named = {"digits": "small handwritten digits; they come with scikit-learn"}
     named.update((name, known.summary) for name, known in KNOWN.items())
     kinds = {kind.form: kind.summary for kind in KINDS.values()}
     return {**named, **kinds, "MODULE:NAME": "your own: a function that returns torch datasets, or a Dataset"}
@@ -111,7 +112,9 @@ def variant(spec: DatasetSpec) -> tuple[Known, bool]:
     """Return the form of a published dataset that the options ask for, and whether to check its files."""
     known = KNOWN[spec.kind]
     choices = {name for name, _ in known.options}
-    spec.check_options("verify", *sorted(choices))
+    spec.check_options("verify", *sorted(choices), *(["owner"] if known.name in _WITH_WRITERS else []))
+    if "owner" in spec.options:
+        spec.choice("owner", "qmnist")
     for name in choices & set(spec.options):
         values = [value for key, value in known.options if key == name]
         known = known.options[name, spec.choice(name, *values)]
@@ -130,9 +133,17 @@ def _digits(request: _Request) -> Dataset:
 def _published(request: _Request) -> Dataset:
     known, verify = variant(request.spec)
     layout, files = find_known(known, request.data_dir)
+    from_tables = verify and isinstance(layout, TableLayout)
+    if from_tables and known.hub is not None and known.digests is None:
+        for path in (path for paths in files.paths.values() for path in paths):
+            check_blob(path)
+            check_pinned(path, known.hub)
     parts = _read(layout, files, request, verify=verify)
-    if verify and known.digests and isinstance(layout, TableLayout):
+    if from_tables and known.digests is not None:
         _check_digests(known, parts, files)
+    if "owner" in request.spec.options:
+        beside = (files.folder, files.folder.parent, files.folder.parent.parent)
+        parts = with_writers(parts, (*beside, *roots(request.data_dir)))
     mean, std = (known.mean, known.std) if verify else (None, None)
     if parts.test is None and known.held_out is None:
         raise DataFileError(f"{str(files.folder)!r} has no test part of {known.name!r}; get it again")
@@ -232,6 +243,7 @@ class _Kind:
     load: _Loader
 
 
+_WITH_WRITERS = ("mnist",)
 _NAMED: dict[str, _Loader] = {"digits": _digits, **dict.fromkeys(KNOWN, _published)}
 KINDS = {
     "hf": _Kind("hf:NAME", "a dataset of the Hugging Face hub, or a folder of parquet files", _hub),

@@ -1,7 +1,7 @@
 """Pickles of arrays and plain containers, read without running anything that they ask for.
 
 The class of an array is a name in a pickle, and a name is a function call: an ordinary unpickler runs any. This one
-knows the five names that arrays consist of, and gives stand-ins for these that only take notes; what they noted is
+knows the few names that arrays consist of, and gives stand-ins for these that only take notes; what they noted is
 checked, and then becomes an array.
 """
 
@@ -90,9 +90,18 @@ def _encode(text: object, encoding: object) -> bytes:
     return text.encode("latin1")
 
 
+def _no_bytes(*contents: object) -> bytes:
+    """How Python 3 writes no bytes at all for Python 2."""
+    if contents:
+        raise UnsafePickleError("it makes bytes in another way than arrays do")
+    return b""
+
+
 def _admitted() -> dict[tuple[str, str], Any]:
     names: dict[tuple[str, str], Any] = {("_codecs", "encode"): _encode, ("numpy", "dtype"): _DType}
     names["numpy", "ndarray"] = "numpy.ndarray"  # an argument of what follows, never called
+    for builtin in ("__builtin__", "builtins"):
+        names[builtin, "bytes"] = _no_bytes
     for core in ("numpy.core", "numpy._core"):
         names[f"{core}.multiarray", "_reconstruct"] = _reconstruct
         names[f"{core}.numeric", "_frombuffer"] = _from_buffer

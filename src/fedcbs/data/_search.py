@@ -64,8 +64,10 @@ def find_hub(layout: Layout, hub: Hub, data_dir: str | os.PathLike[str] | None =
 
 def find_folder(path: str, data_dir: str | os.PathLike[str] | None) -> Path | None:
     """Return a folder of this name, from here or in one of the folders to look in."""
-    candidates = [Path(path).expanduser(), *(root / path for root in roots(data_dir))]
-    return next((folder for folder in candidates if folder.is_dir()), None)
+    here = Path(path).expanduser()
+    if here.is_dir():
+        return here
+    return next((root / path for root in roots(data_dir) if (root / path).is_dir()), None)
 
 
 def complete(layout: Layout, folder: Path) -> Files:
@@ -99,9 +101,13 @@ def _places(known: Known, folders: Sequence[Path]) -> Iterator[Path]:
     for root in folders:
         yield from (root / name for name in known.folders if (root / name).is_dir())
         yield root
-    cached = None if known.hub is None else snapshot(known.hub)
-    if cached is not None:
-        yield cached
+    if known.hub is None:
+        return
+    # Another commit will do where the contents can be told from others.
+    for hub in (known.hub, Hub(known.hub.repo)) if known.digests else (known.hub,):
+        cached = snapshot(hub)
+        if cached is not None:
+            yield cached
 
 
 def _message(known: Known, folders: Sequence[Path], partial: Sequence[Files]) -> str:

@@ -20,13 +20,31 @@ from numpy.typing import NDArray
 from fedcbs import _checks
 from fedcbs.imbalance._gram import Gram
 
-__all__ = ["BLOCK", "CohortBuilder"]
+__all__ = ["BLOCK", "CohortBuilder", "qcid_resolution"]
 
 BLOCK = 2**13
 """Candidates handled at a time: what a step needs of them stays in the processor's cache."""
 
 ROUNDED_RESOLUTION = 2.0**-46
 """QCIDs below this are equal where the numerator outgrows 2**53 and is rounded."""
+
+
+def qcid_resolution(gram: Gram, largest_cohort: int) -> float:
+    """QCIDs of cohorts up to this size that float64 cannot tell from 0; 0 where all arithmetic is exact.
+
+    >>> from fedcbs.imbalance import FactorGram
+    >>> qcid_resolution(FactorGram([[250, 0], [0, 250]]), 2)
+    0.0
+    >>> qcid_resolution(FactorGram([[10**15, 0], [0, 10**15]]), 2) == 2**-46
+    True
+    """
+    top = gram.num_examples.astype(np.float64)
+    if largest_cohort < len(top):
+        top = np.partition(top, -largest_cohort)[-largest_cohort:]
+    largest, single = float(top.sum()), float(top.max(initial=0.0))
+    scores = 2 * single * largest + single**2  # of a client beside the largest cohort; removing reads them
+    exact = gram.num_classes * max(largest**2, scores) <= _checks.EXACT
+    return 0.0 if exact else ROUNDED_RESOLUTION
 
 
 @final
@@ -59,7 +77,7 @@ class CohortBuilder:
         self._total = 0.0  # B * sum of S over the cohort with itself
         self._size = 0.0
         self.cohort: list[int] = []
-        self.resolution = 0.0 if self._is_exact(largest_cohort) else ROUNDED_RESOLUTION
+        self.resolution = qcid_resolution(gram, largest_cohort)
 
     @property
     def num_candidates(self) -> int:
@@ -106,17 +124,6 @@ class CohortBuilder:
         if self.resolution:
             np.maximum(qcid, self.resolution, out=qcid)
         return qcid
-
-    def _is_exact(self, largest_cohort: int) -> bool:
-        """Whether no number on the way can outgrow 2**53, whoever joins and leaves."""
-        top = self._sizes
-        if largest_cohort < len(top):
-            top = np.partition(top, -largest_cohort)[-largest_cohort:]
-        largest, single = float(top.sum()), float(top.max(initial=0.0))
-        scores = (
-            2 * single * largest + single**2
-        )  # of a client beside the largest cohort; removing reads them
-        return self._num_classes * max(largest**2, scores) <= _checks.EXACT
 
     def _add_column(self, client: int, scale: float) -> None:
         for start in range(0, len(self._scores), BLOCK):

@@ -184,6 +184,10 @@ def _run_seed(plan: _Plan, number: int, book: _Book, progress: Progress) -> None
         ever_available[available] = True
         _run_round(plan, clients, (number, index), available, states, book)
         progress(number * plan.rounds + index + 1, plan.num_seeds * plan.rounds)
+    if not clients.filled.any():
+        raise InvalidArgumentError(
+            f"no client of the population has an example (seed {clients.seed}), so there is nothing to balance; check the label counts"
+        )
     if not book.target_sizes[number].any():
         raise InvalidArgumentError(
             f"availability={plan.availability!r} lets no client with examples be available in any of {plan.rounds} rounds"

@@ -43,7 +43,7 @@ class Tally:
         """Write down how often each client with examples was selected in all rounds of a seed."""
         histogram = np.bincount(times_selected, minlength=self._histogram.shape[1])
         self._histogram[number] = histogram
-        self._coverage[number] = 1.0 - histogram[0] / len(times_selected)
+        self._coverage[number] = histogram[1:].sum() / len(times_selected)
         self._gini[number] = gini(histogram)
         self._fewest[number], self._most[number] = times_selected.min(), times_selected.max()
 

@@ -94,7 +94,7 @@ def _draw_qcid(axes: Axes, runs: Mapping[str, Sequence[Run]], colours: Mapping[s
         rounds, values = _aligned(
             [{r.round: r.qcid for r in run.records if r.qcid is not None} for run in seeds]
         )
-        window = max(1, len(rounds) // 20)
+        window = max(1, len(rounds) // 10)
         if len(rounds) == 0:
             continue
         kernel = np.ones(window) / window

@@ -24,6 +24,7 @@ from fedcbs.simulation import (
     Faults,
     Simulation,
     Training,
+    check_privacy,
     collect_statistics,
     default_auxiliary,
     default_clients,
@@ -107,8 +108,9 @@ def build(config: RunConfig, *, folder: Path | None = None, note: Note | None = 
         federation.label_counts,
         parts.selector,
         mode=config.privacy.mode,
-        noise="" if config.privacy.noise == "none" else config.privacy.noise,
+        noise=_noise(config),
         seed=config.run.seed,
+        folder=folder,
     )
     config = config.with_options(
         {"training.engine": engine.name, "partition.clients": federation.num_clients}
@@ -199,6 +201,7 @@ def _parts(config: RunConfig) -> _Parts:
         ),
     )
     parts.algorithm.check(parts.training.base(1))
+    check_privacy(parts.selector, config.privacy.mode, _noise(config))
     if config.partition.scheme != "owner":
         parse_partition(
             config.partition.scheme,
@@ -207,6 +210,10 @@ def _parts(config: RunConfig) -> _Parts:
             min_examples=config.partition.min_examples,
         )
     return parts
+
+
+def _noise(config: RunConfig) -> str:
+    return "" if config.privacy.noise == "none" else config.privacy.noise
 
 
 def _alpha(config: RunConfig) -> float | None:

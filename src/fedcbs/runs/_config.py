@@ -199,7 +199,7 @@ class PrivacySection:
     Parameters
     ----------
     mode
-        ``plain``, or a mode of ``fedcbs.private``.
+        ``plain``, ``sealed``, ``masked`` or ``fhe``; `fedcbs private --help` says who learns what.
     noise
         Noise that each client adds to its label counts, such as ``laplace:epsilon=1``; ``none`` by default.
     """
@@ -240,7 +240,7 @@ class RunSection:
     seed
         Fixes everything random.
     checkpoint_every
-        Rounds between checkpoints. By default as often as takes a fiftieth of the time.
+        Rounds between checkpoints. By default as often as takes a hundredth of the time.
     stop_at
         Accuracy at which the run ends early; 0 for none.
     """

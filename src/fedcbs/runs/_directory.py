@@ -7,6 +7,8 @@
     rounds.jsonl            one line a round, appended and flushed
     checkpoint.npz          the state after some round; written whole or not at all
     checkpoint.previous.npz the one before it, in case a disk damages the newest
+    statistics.npz          what the selector opened, in privacy modes that encrypt
+    control-variates.bin    of SCAFFOLD, where they are kept on disk
     model.safetensors       the final model, once there is one
     summary.json            what came of it
     run.lock                held by the process that works here

@@ -25,7 +25,7 @@ __all__ = ["resume", "simulate", "start"]
 
 Watch = Callable[[RoundRecord], None]
 
-SHARE = 0.02
+SHARE = 0.01
 """Of the time, what checkpoints may take where nothing says how often to write them."""
 
 

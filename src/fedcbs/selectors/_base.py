@@ -149,7 +149,10 @@ class Selector(abc.ABC, Generic[StateT]):
                 f"arrays holds {sorted(arrays)} but no times_selected, so it is no saved state; save State.to_arrays()"
             )
         times_selected = _checks.integers(arrays["times_selected"], "times_selected")
-        return type(self.init(len(times_selected))).from_arrays(arrays)
+        fresh = self.init(len(times_selected))
+        state = type(fresh).from_arrays(arrays)
+        state.check_like(fresh)
+        return state
 
     @abc.abstractmethod
     def _init(self, num_clients: int) -> StateT: ...

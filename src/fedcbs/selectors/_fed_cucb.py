@@ -11,8 +11,9 @@ shrink by `forgetting` each round. Everybody is visited once; then the first cli
 Followed: the authors' code for the estimator and the order of the choice; exploration 0.2 and forgetting 0.99 as Zhang et
 al. 2023 say they used (the code has 0.8 and no forgetting). How we differ: with partial availability, those available who
 were never selected come first, at random, and the choice goes on among the others; a client whose every visit failed has
-no estimate and is taken only where too few others are there. The mean over the cohort is unweighted in the authors' code,
-and so are the weights that we give the cohort's updates.
+no estimate and is taken only where too few others are there. The mean of the shares over the cohort is unweighted in the
+authors' code, and so we weigh the cohort's updates alike (the code weighs them by their share of all examples, and leaves
+the rest of the weight with the old model).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedcbs import _checks
-from fedcbs.imbalance import Gram
+from fedcbs.imbalance import Gram, qcid_resolution
 from fedcbs.selectors._base import Draw
 from fedcbs.selectors._baselines import Memoryless
 from fedcbs.selectors._fedcbs_law import GibbsChain, sequential_cohort
@@ -153,7 +153,7 @@ class FedCBSExact(_FedCBS):
 
     name: ClassVar[str] = "fedcbs-exact"
     summary: ClassVar[str] = "Fed-CBS with the law the paper states: sequential start, then Gibbs sweeps"
-    exploration: float = 0.1
+    exploration: float = 0.05
     sweeps: int = 3
     floor: float = 1e-20
     exponent: float = 0.0
@@ -177,13 +177,16 @@ class FedCBSExact(_FedCBS):
         places = sequential_cohort(gram, schedule, rng, floor=self.floor, first=explorer)
         if size == gram.num_clients:
             return Draw(view.available, state)
+        resolution = qcid_resolution(gram, size)
         if gram.num_clients <= self.panel + size:
-            chain = GibbsChain(gram, places, exponent, floor=self.floor, fixed=explorer)
+            chain = GibbsChain(
+                gram, places, exponent, floor=self.floor, resolution=resolution, fixed=explorer
+            )
             for _ in range(self.sweeps):
                 chain.sweep(rng)
             return Draw(view.available[chain.members], state)
         for _ in range(self.sweeps):
-            places = self._sweep_among_panel(gram, places, exponent, explorer, rng)
+            places = self._sweep_among_panel(gram, places, exponent, resolution, explorer, rng)
         return Draw(view.available[places], state)
 
     def _sweep_among_panel(
@@ -191,6 +194,7 @@ class FedCBSExact(_FedCBS):
         gram: Gram,
         places: NDArray[np.int64],
         exponent: float,
+        resolution: float,
         explorer: int | None,
         rng: np.random.Generator,
     ) -> NDArray[np.int64]:
@@ -201,7 +205,12 @@ class FedCBSExact(_FedCBS):
         ids = np.concatenate([places, others])
         fixed = None if explorer is None else int(np.flatnonzero(places == explorer)[0])
         chain = GibbsChain(
-            gram.restrict(ids), np.arange(len(places)), exponent, floor=self.floor, fixed=fixed
+            gram.restrict(ids),
+            np.arange(len(places)),
+            exponent,
+            floor=self.floor,
+            resolution=resolution,
+            fixed=fixed,
         )
         chain.sweep(rng)
         return ids[chain.members]

@@ -17,6 +17,9 @@ __all__ = ["GibbsChain", "sequential_cohort"]
 
 LogWeights = Callable[[int, int], NDArray[np.float64]]
 
+MOST_TABLED = 2**11
+"""Up to so many candidates, a Gibbs chain keeps all their inner products (32 MB); beyond, it makes a row when needed."""
+
 
 def sequential_cohort(
     gram: Gram,
@@ -68,6 +71,10 @@ class GibbsChain:
         Where the chain starts.
     exponent, floor
         The law.
+    resolution
+        QCIDs that float64 cannot tell from 0 (:func:`~fedcbs.imbalance.qcid_resolution`); a higher floor takes its place.
+        Where it is above 0, taking a large member out leaves rounding errors that dwarf what is left; sums are then
+        made anew for each seat, O(N * M), unless there are so many candidates that it would take for ever.
     fixed
         A member that keeps its seat.
     """
@@ -79,23 +86,24 @@ class GibbsChain:
         exponent: float,
         *,
         floor: float,
+        resolution: float = 0.0,
         fixed: int | None = None,
     ) -> None:
-        ids = np.arange(gram.num_clients)
+        self._gram = gram
         self._sizes = gram.num_examples.astype(np.float64)
         # Whole numbers: B * S - q q^T, whose sum over a cohort is B * size**2 times its QCID.
-        excess = gram.block(ids, ids) * gram.num_classes
-        excess -= self._sizes[:, None] * self._sizes
-        self._twice = 2.0 * excess
-        self._exponent, self._floor = exponent, floor * gram.num_classes
-        self._fixed = fixed
+        self._diagonal = gram.diagonal * gram.num_classes - self._sizes**2
+        self._twice: NDArray[np.float64] | None = None  # twice that, as a table
+        if gram.num_clients <= MOST_TABLED:
+            ids = np.arange(gram.num_clients)
+            self._twice = gram.block(ids, ids) * (2.0 * gram.num_classes)
+            self._twice -= self._sizes[:, None] * (2.0 * self._sizes)
+        self._exponent, self._floor = exponent, max(floor, resolution) * gram.num_classes
+        self._anew, self._fixed = resolution > 0 and self._twice is not None, fixed
         self.members = cohort.copy()
-        # What each candidate adds to that sum: its own entry, and twice those with the members.
-        self._gain = excess.diagonal() + self._twice[self.members].sum(axis=0)
-        self._numerator = float(excess[np.ix_(self.members, self.members)].sum())
-        self._size = float(self._sizes[self.members].sum())
         self._taken = np.zeros(gram.num_clients)
         self._taken[self.members] = np.inf
+        self._sum_up(self.members)
 
     def sweep(self, rng: np.random.Generator) -> None:
         """Redraw every seat once, in random order."""
@@ -103,34 +111,57 @@ class GibbsChain:
             np.flatnonzero(self.members != self._fixed) if self._fixed is not None else len(self.members)
         )
         for seat, uniform in zip(seats.tolist(), rng.random(len(seats)).tolist(), strict=True):
-            self._redraw(seat, uniform)
+            self._empty(seat)
+            self._fill(seat, categorical(self._weights(), uniform))
 
-    def _redraw(self, seat: int, uniform: float) -> None:
-        """Empty a seat and fill it anew. Works in place: with few candidates, calls cost more than arithmetic."""
-        gain, taken = self._gain, self._taken
+    def _sum_up(self, members: NDArray[np.int64]) -> None:
+        """Note what each candidate adds to the sum over a cohort: its own entry, and twice those with the members."""
+        self._gain, self._numerator, self._size = self._diagonal.copy(), 0.0, 0.0
+        for member in members.tolist():
+            self._add(member)
+
+    def _empty(self, seat: int) -> None:
         leaver = int(self.members[seat])
-        gain -= self._twice[leaver]
-        self._numerator -= float(gain[leaver])
+        self._taken[leaver] = 0.0
+        if self._anew:
+            self._sum_up(np.delete(self.members, seat))
+            return
+        self._gain -= self._twice_row(leaver)
+        self._numerator -= float(self._gain[leaver])
         self._size -= float(self._sizes[leaver])
-        taken[leaver] = 0.0
 
+    def _fill(self, seat: int, comer: int) -> None:
+        self.members[seat] = comer
+        self._taken[comer] = np.inf
+        self._add(comer)
+
+    def _add(self, member: int) -> None:
+        self._numerator += float(self._gain[member])
+        self._size += float(self._sizes[member])
+        self._gain += self._twice_row(member)
+
+    def _twice_row(self, member: int) -> NDArray[np.float64]:
+        row: NDArray[np.float64]
+        if self._twice is not None:
+            row = self._twice[member]
+            return row
+        row = self._sizes * (-2.0 * self._sizes[member])
+        self._gram.add_column(member, row, start=0, scale=2.0 * self._gram.num_classes)
+        return row
+
+    def _weights(self) -> NDArray[np.float64]:
+        """Weight of each candidate for the empty seat. In place: with few candidates, calls cost more than arithmetic."""
         squares = self._sizes + self._size
         squares *= squares
-        weights = gain + self._numerator
+        weights: NDArray[np.float64] = self._gain + self._numerator
         weights /= squares  # B * QCID
         np.maximum(weights, self._floor, out=weights)
-        weights += taken
+        weights += self._taken
         weights /= np.minimum.reduce(weights)
         np.log(weights, out=weights)
         weights *= -self._exponent
         np.exp(weights, out=weights)
-        comer = categorical(weights, uniform)
-
-        self.members[seat] = comer
-        taken[comer] = np.inf
-        self._numerator += float(gain[comer])
-        self._size += float(self._sizes[comer])
-        gain += self._twice[comer]
+        return weights
 
 
 def _log_weights(

@@ -55,13 +55,14 @@ class Feedback:
     def __post_init__(self) -> None:
         for name in ("answered", "failed"):
             ids = _checks.integers(getattr(self, name), name)
-            if len(np.unique(ids)) < len(ids):
+            ascending = bool((ids[1:] > ids[:-1]).all())
+            if not ascending and len(np.unique(ids)) < len(ids):
                 raise InvalidArgumentError(
                     f"{name}={ids.tolist()} names a client twice; name each client once"
                 )
             object.__setattr__(self, name, ids)
-        both = np.intersect1d(self.answered_ids, self.failed_ids)
-        if both.size:
+        both = np.intersect1d(self.answered_ids, self.failed_ids) if len(self.failed_ids) else ()
+        if len(both):
             raise InvalidArgumentError(
                 f"client {both[0]} is in answered and in failed; it can be in one of them only"
             )

@@ -8,9 +8,12 @@ utility from those within `cut_off` of the last one that would make it; the rest
 their sizes and the same speed factor. The share of exploration decays. The pacer relaxes the preferred duration, a
 percentile of the durations known, when utility gathered falls.
 
-Followed: FedScale's code for the order of steps and the constants. How we differ: no client is barred for having been
-selected often; durations of clients not yet measured are the expected ones; a client that fails keeps its utility, and
-counts as explored.
+Followed: FedScale's code for the order of steps and the constants, the paper for the cut-off (95% of the last one; the code
+multiplies by its 0.05) and the pacer (the code relaxes where utility is flat, and tightens where it jumps). How we differ: no
+client is barred for having been selected often; unexplored clients are drawn from all of them, where the code looks at
+the five times as many of highest weight; exploration decays after a round, not before it; the preferred duration is of
+those available, and durations of clients not yet measured are the expected ones; a client that fails keeps its utility,
+and counts as explored.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ __all__ = ["Oort", "OortState"]
 class OortState(State):
     """Adds what is known of each client, the share of exploration, and the pacer's memory."""
 
+    num_examples: NDArray[np.int64]
     rms_losses: NDArray[np.float64]
     durations: NDArray[np.float64]
     last_rounds: NDArray[np.int64]
@@ -92,6 +96,7 @@ class Oort(Selector[OortState]):
     def _init(self, num_clients: int) -> OortState:
         return OortState(
             times_selected=np.zeros(num_clients, dtype=np.int64),
+            num_examples=np.zeros(num_clients, dtype=np.int64),
             rms_losses=np.zeros(num_clients),
             durations=np.zeros(num_clients),
             last_rounds=np.zeros(num_clients, dtype=np.int64),
@@ -107,7 +112,8 @@ class Oort(Selector[OortState]):
         speed = self._speed_factors(state, clients, view.durations().sum(axis=1))
         explored = np.flatnonzero(state.times_selected[clients] > 0)
         fresh = np.flatnonzero(state.times_selected[clients] == 0)
-        wanted = min(round((1 - float(state.exploration)) * view.cohort_size), len(explored))
+        exploring = math.floor(float(state.exploration) * view.cohort_size)
+        wanted = min(view.cohort_size - exploring, len(explored))
         wanted = max(wanted, view.cohort_size - len(fresh))
         utilities = (
             self._utilities(state, clients[explored], sizes[explored], view.round_index) * speed[explored]
@@ -116,7 +122,9 @@ class Oort(Selector[OortState]):
         weights = sizes[fresh] * speed[fresh]
         novel = fresh[weighted_without_replacement(weights, view.cohort_size - wanted, view.rng)]
         exploration = max(float(state.exploration) * self.exploration_decay, self.least_exploration)
-        state = dataclasses.replace(state, exploration=np.array(exploration))
+        num_examples = state.num_examples.copy()
+        num_examples[clients] = view.num_examples()
+        state = dataclasses.replace(state, exploration=np.array(exploration), num_examples=num_examples)
         return Draw(clients[np.concatenate([exploited, novel])], state)
 
     def _utilities(
@@ -167,7 +175,7 @@ class Oort(Selector[OortState]):
         rms_losses[clients] = feedback.of(Need.RMS_LOSSES, self.name)
         durations[clients] = feedback.of(Need.DURATIONS, self.name)
         last_rounds[clients] = state.round_index
-        gathered = np.append(state.gathered, rms_losses[clients].sum())
+        gathered = np.append(state.gathered, state.num_examples[clients] @ rms_losses[clients])
         return dataclasses.replace(
             state, rms_losses=rms_losses, durations=durations, last_rounds=last_rounds, gathered=gathered
         )

@@ -39,11 +39,11 @@ def weighted_without_replacement(
     """
     race = rng.standard_exponential(len(weights))
     finish = np.full(len(weights), np.inf)
-    np.divide(race, weights, out=finish, where=weights > 0)
+    with np.errstate(over="ignore"):  # by the tiniest of weights: after all others, before those of zero
+        np.divide(race, weights, out=finish, where=weights > 0)
     if size < len(weights):
-        order = (
-            np.lexsort((race, finish)) if np.count_nonzero(weights) < size else np.argpartition(finish, size)
-        )
+        enough = np.count_nonzero(finish < np.inf) >= size
+        order = np.argpartition(finish, size) if enough else np.lexsort((race, weights == 0, finish))
         return np.sort(order[:size])
     return np.arange(len(weights))
 

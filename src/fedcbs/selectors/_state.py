@@ -42,6 +42,17 @@ class State:
         """Return the state as named arrays."""
         return {field.name: np.asarray(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
+    def check_like(self, fresh: State) -> None:
+        """Refuse arrays whose kind or shape is not that of a fresh state; where that has no rows yet, any number will do."""
+        for name, wanted in fresh.to_arrays().items():
+            given = np.asarray(getattr(self, name))
+            fits = given.ndim == wanted.ndim and given.dtype.kind == wanted.dtype.kind
+            if not fits or any(w not in (0, g) for g, w in zip(given.shape, wanted.shape, strict=True)):
+                raise InvalidArgumentError(
+                    f"{name} is {given.dtype} of shape {given.shape}, where a {type(self).__name__} of {self.num_clients} "
+                    f"clients has {wanted.dtype} of shape {wanted.shape}; was it saved by another selector?"
+                )
+
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Restore a state from what :meth:`to_arrays` returned."""

@@ -13,7 +13,7 @@ from fedcbs.simulation._monitor import last_layer
 from fedcbs.simulation._record import RoundRecord
 from fedcbs.simulation._schedule import SCHEDULES, Schedule, parse_schedule
 from fedcbs.simulation._simulation import Simulation, SimulationState, Training
-from fedcbs.simulation._statistics import Statistics, collect_statistics
+from fedcbs.simulation._statistics import Statistics, check_privacy, collect_statistics
 from fedcbs.simulation._times import ClientTimes
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "SimulationState",
     "Statistics",
     "Training",
+    "check_privacy",
     "collect_statistics",
     "default_auxiliary",
     "default_clients",

@@ -48,6 +48,8 @@ def traffic(
     >>> traffic(np.array([1, 2]), np.array([1]), {Need.LOSSES: np.array([1, 2, 3])}, model_bytes=1000)
     (1040, 3000)
     """
+    if not asked:
+        return (vectors * model_bytes + BESIDE_UPDATE) * len(answered), vectors * model_bytes * len(cohort)
     holders = cohort
     up = 0
     for need, clients in asked.items():
