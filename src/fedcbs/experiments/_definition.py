@@ -137,7 +137,7 @@ class Experiment:
     config
         Options of all runs, by dotted key.
     cost
-        Core seconds of a round, and of one client's training in it.
+        Core seconds of a round, and of one client's training in it; of what has no runs, by the name of a scale.
     expect
         Orders that are to hold, besides those of the paper's numbers.
     figure, axis, rule

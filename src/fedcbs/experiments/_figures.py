@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ def draw(
     """Draw the figures of an experiment into a folder, and return their names."""
     if experiment.kind == "estimated-labels":
         made = {"shares.png": _shares(document)}
+    elif experiment.kind == "labels":
+        made = {"qcid.png": _beside(document)}
     elif experiment.figure == "over-settings" and experiment.kind == "training":
         made = {"figure.png": _over_settings(experiment, document)}
     elif found is not None and found.runs:
@@ -174,6 +177,46 @@ def _over_settings(experiment: Experiment, document: Mapping[str, Any]) -> Any:
                 )  # fmt: skip
             house.bare(own, grid="y")
         _legend(figure, titles, looks, len(tables))
+    return figure
+
+
+def _beside(document: Mapping[str, Any]) -> Any:
+    """Mean QCID of every method in every setting, and the paper's as hollow marks."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    table = next((found for found in document["tables"] if found["measure"] == "qcid"), None)
+    if table is None or not any(cell["runs"] for row in table["rows"] for cell in row["cells"]):
+        return None
+    titles = [cell["title"] for cell in table["rows"][0]["cells"]]
+    looks = looks_of_names([cell["method"] for cell in table["rows"][0]["cells"]])
+    foot = 1e-3
+    with rc_context(house.RC):
+        figure = Figure(figsize=(9.5, 0.55 * len(table["rows"]) + 1.1), layout="constrained")
+        own = figure.add_subplot()
+        for place, row in enumerate(table["rows"]):
+            for number, (cell, look) in enumerate(zip(row["cells"], looks, strict=True)):
+                y = place + 0.7 * ((number + 0.5) / len(looks) - 0.5)
+                if cell["ours"] is not None:
+                    own.plot(max(cell["ours"], foot), y, look.mpl_marker, color=look.light, markersize=6)
+                if "paper" in cell:
+                    own.plot(
+                        max(cell["paper"], foot), y, look.mpl_marker, color=look.light, markersize=9,
+                        fillstyle="none",
+                    )  # fmt: skip
+        own.set_xscale("log")
+        own.set(xlabel=f"mean QCID, 1e-2 (filled: ours, hollow: the paper's; {foot:g} stands for all below)")
+        own.xaxis.set_major_formatter("{x:g}")
+        own.set_yticks(
+            range(len(table["rows"])),
+            [
+                row["title"].partition(",")[0] if len(row["title"]) > 50 else row["title"]
+                for row in table["rows"]
+            ],
+        )
+        own.invert_yaxis()
+        house.bare(own, grid="x")
+        _legend(figure, titles, [dataclasses.replace(k, mpl_dash="") for k in looks], 2)
     return figure
 
 

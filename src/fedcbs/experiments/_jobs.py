@@ -128,7 +128,7 @@ def job_of(
 
 def core_seconds(experiment: Experiment, scale: Scale) -> float:
     """Return about how many seconds of one core all its runs take; a run that stops early takes less."""
-    total = 0.0
+    total = float(experiment.cost.get(scale.name, 0.0))
     for place in places(experiment, scale):
         if scale.name == "smoke":
             total += 0.2

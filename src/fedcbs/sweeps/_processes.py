@@ -135,6 +135,11 @@ def _last_words(code: int | None) -> str:
 
 def _serve(pipe: Connection) -> None:
     """Do jobs until there are no more, or nobody is there to give them."""
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # a shell's background jobs inherit that they ignore Ctrl-C
+        signal.signal(number, signal.default_int_handler)
     while True:
         try:
             told = pipe.recv()
