@@ -33,6 +33,8 @@ examples:
       all experiments, and about how long each takes on two cores
   fedcbs experiment qcid-labels
       the QCID tables, on labels alone
+  fedcbs experiment --scale smoke --out trial all
+      everything at a size that takes seconds, without any dataset
   fedcbs experiment fashion-dirichlet --scale laptop --data-dir ~/data/fashion-mnist --out results
       rounds to a target on Fashion-MNIST, reduced
   fedcbs experiment table1-cifar10 --scale paper --only setting=alpha-0.1 --only selector=uniform,fedcbs-exact --max-minutes 60

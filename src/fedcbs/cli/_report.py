@@ -23,7 +23,7 @@ examples:
       all runs in a folder
   fedcbs report runs/uniform-0 runs/exact-0 -o report.html --title "Two runs" --targets 0.45,0.5
       two runs, and the rounds that they took to two accuracies
-  fedcbs report runs --format pdf --panels accuracy,qcid -o figure.pdf
+  fedcbs report --format pdf --panels accuracy,qcid -o figure.pdf runs
       two panels for a paper; .png and .svg likewise
   fedcbs report runs -o rounds.csv
       every round of every run, for other programs"""
