@@ -76,8 +76,8 @@ def _sampled(scale: Scale) -> dict[str, Any]:
             "falls throughout",
         ],
         "rows": rows,
-        "note": f"200 clients, 60 available, 10 selected; {scale.rounds} rounds of {scale.seeds} seeds. The steeper the law, the"
-        " longer a Gibbs chain needs: where it gets too few sweeps, it stays at the first good cohort that it finds.",
+        "note": f"200 clients, 60 available, 10 selected; {scale.rounds} rounds of {scale.seeds} seeds. A chain that redraws one seat"
+        " at a time does not leave a good cohort that it has found, where the law is steep.",
     }
 
 
