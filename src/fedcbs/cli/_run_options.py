@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedcbs.runs import RunConfig
 
-__all__ = ["add_run_options", "config_of", "names_of_run"]
+__all__ = ["OPTIONS", "add_run_options", "config_of", "names_of_run"]
 
-_OPTIONS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
+OPTIONS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
     (
         "what is learnt, and by whom",
         (
@@ -18,30 +18,50 @@ _OPTIONS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
                 "dataset",
                 "dataset",
                 "NAME",
-                "digits, mnist, fashion-mnist, cifar10, cifar100, femnist, hf:NAME, ...",
+                "digits, mnist, fashion-mnist, cifar10, cifar100, femnist, hf:NAME, ... (default: digits)",
             ),
-            ("data-dir", "data_dir", "DIR", "where its files are"),
-            ("model", "model", "NAME", "mlp, cnn, leaf-cnn, linear, package.module:Callable"),
+            ("data-dir", "data_dir", "DIR", "where its files are; where fedcbs keeps datasets unless said"),
+            (
+                "model",
+                "model",
+                "NAME",
+                "mlp, cnn, leaf-cnn, linear, package.module:Callable; as suits the data unless said",
+            ),
             (
                 "partition",
                 "partition",
                 "SCHEME",
-                "who holds which examples; `fedcbs partition --help` lists them",
+                "who holds which examples; `fedcbs partition --help` lists them (default: dirichlet-hsu)",
             ),
-            ("alpha", "alpha", "A", "concentration of a Dirichlet scheme"),
-            ("clients", "clients", "N", "clients in the population"),
+            ("alpha", "alpha", "A", "concentration of a Dirichlet scheme; 0.1 unless said"),
+            (
+                "clients",
+                "clients",
+                "N",
+                "clients in the population; as the scheme says, else 200, or 100 of few examples",
+            ),
         ),
     ),
     (
         "rounds",
         (
-            ("rounds", "rounds", "R", "how many"),
-            ("seed", "seed", "S", "fixes everything random"),
-            ("availability", "availability", "RULE", "who can be picked, such as uniform:0.3"),
-            ("cohort-size", "cohort_size", "M", "clients a round has"),
+            ("rounds", "rounds", "R", "how many (default: 100)"),
+            ("seed", "seed", "S", "fixes everything random (default: 0)"),
+            (
+                "availability",
+                "availability",
+                "RULE",
+                "who can be picked; `fedcbs balance --help` lists the rules (default: uniform:0.3)",
+            ),
+            ("cohort-size", "cohort_size", "M", "clients a round has (default: 10)"),
             ("target", "targets", "A[,A...]", "accuracies of which to say when they were reached"),
             ("stop-at", "stop_at", "A", "end as soon as this accuracy is reached"),
-            ("eval-every", "evaluation.every", "K", "evaluate after every K rounds"),
+            (
+                "eval-every",
+                "evaluation.every",
+                "K",
+                "evaluate after every K rounds; 1, or 5 with over 2,000 test examples, unless said",
+            ),
         ),
     ),
     (
@@ -51,14 +71,24 @@ _OPTIONS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
                 "algorithm",
                 "algorithm",
                 "NAME[+NAME]",
-                "local method, server rule, or both: fedprox:mu=0.1+fedadam",
+                "local method, server rule, or both: fedprox:mu=0.1+fedadam (default: plain+fedavg)",
             ),
-            ("schedule", "schedule", "RULE", "equal-steps:EPOCHS, epochs:EPOCHS or steps:STEPS"),
-            ("batch-size", "batch_size", "B", "examples in a batch"),
-            ("learning-rate", "learning_rate", "LR", "of the first round"),
-            ("engine", "engine", "NAME", "auto, kernel, generic or loop"),
-            ("threads", "threads", "T", "threads of the engine"),
-            ("device", "device", "NAME", "cpu, cuda or auto"),
+            (
+                "schedule",
+                "schedule",
+                "RULE",
+                "equal-steps:EPOCHS, epochs:EPOCHS or steps:STEPS (default: equal-steps:5)",
+            ),
+            ("batch-size", "batch_size", "B", "examples in a batch (default: 50)"),
+            (
+                "learning-rate",
+                "learning_rate",
+                "LR",
+                "of the first round; 0.01, or 0.1 on digits, unless said",
+            ),
+            ("engine", "engine", "NAME", "auto, kernel, generic or loop (default: auto)"),
+            ("threads", "threads", "T", "threads of the engine; one a core unless said"),
+            ("device", "device", "NAME", "cpu, cuda or auto (default: cpu)"),
         ),
     ),
 )
@@ -66,7 +96,7 @@ _OPTIONS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
 
 def add_run_options(parser: argparse.ArgumentParser, *, without: tuple[str, ...] = ()) -> None:
     """Add the options that :func:`config_of` reads, all but those named."""
-    for title, options in _OPTIONS:
+    for title, options in OPTIONS:
         group = parser.add_argument_group(title)
         for flag, key, metavar, text in options:
             if flag not in without:

@@ -61,8 +61,8 @@ class Feedback:
                     f"{name}={ids.tolist()} names a client twice; name each client once"
                 )
             object.__setattr__(self, name, ids)
-        both = np.intersect1d(self.answered_ids, self.failed_ids) if len(self.failed_ids) else ()
-        if len(both):
+        both = np.intersect1d(self.answered_ids, self.failed_ids) if self.failed_ids.size else self.failed_ids
+        if both.size:
             raise InvalidArgumentError(
                 f"client {both[0]} is in answered and in failed; it can be in one of them only"
             )
