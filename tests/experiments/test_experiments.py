@@ -119,6 +119,7 @@ def test_measures_are_what_a_loop_over_the_rounds_says(tmp_path: Path) -> None:
     from fedcbs.report import load_run
 
     run = load_run(write_run(tmp_path / "r", "uniform", rounds=50, evaluate_every=4))
+    assert run.label_counts is not None
     lines = [json.loads(line) for line in (tmp_path / "r" / "rounds.jsonl").read_text().splitlines()]
     accuracies = [line["accuracy"] for line in lines if line["accuracy"] is not None]
     target = sorted(accuracies)[len(accuracies) // 2]
@@ -132,6 +133,8 @@ def test_measures_are_what_a_loop_over_the_rounds_says(tmp_path: Path) -> None:
     assert value["bytes_to_target"] == pytest.approx(sent / 1e6)
     assert math.isnan(value["time_to_target"])
     assert math.isnan(MEASURES["rounds"].value(run, 0.99))
+    alone = [sum((c / 250 - 0.1) ** 2 for c in run.label_counts[n]) for line in lines for n in line["cohort"]]
+    assert value["members"] == pytest.approx(100 * sum(alone) / len(alone))
     assert value["coverage"] == 100 * len({c for line in lines for c in line["cohort"]}) / 40
 
 

@@ -102,11 +102,24 @@ def _gini(run: RunData, target: float | None) -> float:
     return gini(np.bincount(run.times_selected()))
 
 
+def _members(run: RunData, target: float | None) -> float:
+    """Mean QCID of the selected clients, each by itself: how balanced what a client trains on is."""
+    del target
+    chosen = np.concatenate([np.zeros(0, dtype=np.int64), *run.cohorts])
+    if run.label_counts is None or not chosen.size:
+        return math.nan
+    counts = run.label_counts
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    alone = ((shares - 1 / counts.shape[1]) ** 2).sum(axis=1)
+    return 100 * float(alone[chosen].mean())
+
+
 MEASURES: Mapping[str, Measure] = {
     "rounds": Measure("Rounds to the target accuracy", "rounds", -1, _rounds, 0),
     "accuracy": Measure("Best test accuracy", "%", 1, _of("accuracy", np.max), 2),
     "final": Measure("Test accuracy, mean of the last tenth", "%", 1, _of("accuracy", _last_tenth), 2),
     "qcid": Measure("Mean QCID", "1e-2", -1, _of("qcid", np.mean), 3),
+    "members": Measure("Mean QCID of the selected clients, each by itself", "1e-2", -1, _members, 2),
     "worst_class": Measure(
         "Accuracy of the worst class, mean of the last tenth",
         "%",
