@@ -259,6 +259,7 @@ def test_the_command_writes_whole_files_or_none(
         ([str(runs), "-o", str(tmp_path / "no" / "x.html")], "there is no folder"),
         ([str(runs), "-o", str(tmp_path / "x.pdf"), "--panels", "acuracy"], "did you mean 'accuracy'"),
         ([str(runs), "-o", str(tmp_path / "x.html"), "--targets", "45"], "at most 1"),
+        ([str(runs), "-o", str(tmp_path / "x.html"), "--panels", "qcid"], "leave them out"),
     ):  # fmt: skip
         assert main(["report", *arguments]) == 2
         assert said in capsys.readouterr().err

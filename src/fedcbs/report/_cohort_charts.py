@@ -156,7 +156,9 @@ def typical_cohorts(groups: Sequence[Group]) -> Chart | None:
         "yaxis": {**AXIS, "type": "category", "autorange": "reversed"},
         "shapes": [dashed("v", b / classes) for b in range(1, classes)] if classes <= FEW_CLASSES else [],
     }
-    note = "The cohort whose imbalance is the median of its run; one colour a class. Dashed: where a balanced cohort's borders are."
+    note = "The cohort whose imbalance is the median of its run; one colour a class."
+    if classes <= FEW_CLASSES:
+        note += " Dashed: where a balanced cohort's borders are."
     return Chart("cohort", "A typical cohort", note, traces, layout, height=110, per_row=34)
 
 

@@ -64,6 +64,10 @@ def write_report(
         Panels of a figure; see :data:`fedcbs.report.PANELS`.
     """
     kind = format_of(out, format)
+    if panels is not None and kind in ("html", "csv"):
+        raise InvalidArgumentError(
+            f"panels={','.join(panels)!r}: a {kind} file has none; leave them out, or write a .pdf, .png or .svg file"
+        )
     groups = group_runs(load_runs(runs))
     if kind in ("pdf", "png", "svg"):
         from fedcbs.report._paper import write_figure
