@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-report check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit clean
+.PHONY: help setup demo test test-report check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit reproduction clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites b
 
 bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites benchmarks/results/audit.* (minutes)
 	$(BIN)/python benchmarks/audit.py
+
+reproduction: $(READY) ## docs/reproduction.md from the committed results of experiments
+	$(BIN)/python experiments/make_page.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

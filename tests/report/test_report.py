@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -118,7 +119,7 @@ def test_seeds_are_one_group_and_labels_say_what_differs(tmp_path: Path) -> None
 def test_options_of_one_selector_tell_its_groups_apart(tmp_path: Path) -> None:
     for sweeps in (1, 5):
         write_run(tmp_path / str(sweeps), "fedcbs-exact", rounds=2, extra={"selector": {"sweeps": sweeps}})
-    write_run(tmp_path / "u", "uniform", rounds=2)
+    write_run(tmp_path / "u", "uniform", rounds=2, extra={"data": {"auxiliary": 32}})
     labels = [group.label for group in group_runs(load_runs([tmp_path]))]
     assert labels == ["fedcbs-exact, sweeps=1", "fedcbs-exact, sweeps=5", "uniform"]
     assert len({look.light for look in looks_of(group_runs(load_runs([tmp_path])))}) == 3
@@ -129,7 +130,10 @@ def test_a_band_is_the_mean_over_the_seeds_that_got_there(tmp_path: Path) -> Non
         write_run(
             tmp_path / str(seed), seed=seed, rounds=length, evaluate_every=3, extra={"run": {"rounds": 9}}
         )
+    write_run(tmp_path / "longer", seed=3, rounds=3, evaluate_every=4, extra={"run": {"rounds": 90}})
     (group,) = group_runs(load_runs([tmp_path]))
+    assert len(group.runs) == 4
+    group = dataclasses.replace(group, runs=group.runs[:3])
     found = band(group, "accuracy")
     assert found.rounds.tolist() == [3, 6, 9]
     assert found.seeds.tolist() == [3, 2, 1]

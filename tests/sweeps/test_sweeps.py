@@ -119,14 +119,9 @@ def test_values_are_split_at_commas_unless_they_stand_in_brackets() -> None:
     assert parse_values("momentum=[0.0, 0.9]") == ("momentum", [0.0, 0.9])
 
 
-def test_processes_find_what_one_process_finds(tmp_path: Path) -> None:
-    assert statuses(plan().jobs(tmp_path / "here")) == ["done"] * 4
-    assert statuses(plan().jobs(tmp_path / "there"), Processes(2)) == ["done"] * 4
-    for job in plan().jobs(tmp_path / "here"):
-        assert records(job.folder) == records(tmp_path / "there" / job.name)
-
-
-def test_one_run_that_fails_takes_no_other_along(tmp_path: Path) -> None:
+def test_one_run_that_fails_takes_no_other_along_and_processes_find_what_one_process_finds(
+    tmp_path: Path,
+) -> None:
     datasets = ["digits", "tests.sweeps.broken:dies", "tests.sweeps.broken:raises", "arrays:none.npz"]
     jobs = plan(vary={"dataset": datasets}, seeds=(0,)).jobs(tmp_path)
     outcomes = run_jobs(jobs, Processes(2))
@@ -136,6 +131,9 @@ def test_one_run_that_fails_takes_no_other_along(tmp_path: Path) -> None:
     trace = jobs[2].folder.with_name(f"{jobs[2].folder.name}.error.txt")
     assert "raise RuntimeError" in trace.read_text()
     assert "none.npz" in outcomes[3].message
+    alone = plan(vary={"dataset": ["digits"]}, seeds=(0,)).jobs(tmp_path / "alone")
+    assert statuses(alone) == ["done"]
+    assert records(alone[0].folder) == records(jobs[0].folder)
 
 
 def test_a_run_that_diverged_is_told_and_not_run_again(tmp_path: Path) -> None:

@@ -16,13 +16,18 @@ _NOT_THE_METHOD = frozenset(
         "data.directory",
         "evaluation.targets",
         "run.checkpoint_every",
+        "run.rounds",
         "run.seed",
+        "run.stop_at",
         "training.device",
         "training.engine",
         "training.threads",
     }
 )
-"""What says how a run was carried out, and not what was run."""
+"""What says how, and how long, a run was carried out, and not what was run."""
+
+_FOLLOW = ("data.auxiliary",)
+"""What a run settles by its selector, where nobody says otherwise."""
 
 LONGEST = 48
 """Characters of a label in a chart; tables show all of it."""
@@ -134,7 +139,7 @@ def _labels(methods: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> li
         texts = [_text(value) for value in values]
         if any(_same_division(texts, division) for division in known):
             continue
-        if key.startswith("selector."):  # an option; only where groups of that selector differ in it
+        if key.startswith("selector.") or key in _FOLLOW:  # only where groups of that selector differ in it
             texts = _among_namesakes(methods, texts)
             if not any(texts):
                 continue
