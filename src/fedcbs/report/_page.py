@@ -14,10 +14,12 @@ from typing import Any
 import fedcbs
 from fedcbs.errors import MissingExtraError
 from fedcbs.report._chart import AXES, Chart
+from fedcbs.report._chart_tables import table_of
 from fedcbs.report._charts import charts
 from fedcbs.report._groups import Group
 from fedcbs.report._style import looks_of
-from fedcbs.report._tables import Table, overview, settings, table_of, targets_table
+from fedcbs.report._table import Table
+from fedcbs.report._tables import overview, settings, targets_table
 
 __all__ = ["page"]
 

@@ -11,60 +11,21 @@ from typing import Any, final
 import numpy as np
 
 from fedcbs.report._groups import Group, differences
-from fedcbs.report._measure import (
-    band,
-    class_shares,
-    default_targets,
-    mean_and_std,
-    median_cohort,
-    per_class_of,
-    reached,
-    total,
-)
-from fedcbs.report._run import STAGES, RunData
+from fedcbs.report._measure import default_targets, reached, total
+from fedcbs.report._run import RunData
+from fedcbs.report._table import NONE, Table, extreme, figure, held, over_runs, percent, quantity
 
-__all__ = ["Table", "overview", "settings", "table_of", "targets_table"]
+__all__ = ["overview", "settings", "targets_table"]
 
-NONE = "-"
-"""Stands where there is no number."""
 
 BASELINE = "uniform"
 """What rounds to a target are compared with, where it is among the groups; the first group otherwise."""
 
-STEPS = 12
-"""Rows of a table of a curve at most."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """A table of texts.
-
-    Parameters
-    ----------
-    header
-        Titles of the columns.
-    rows
-        Cells, the first of each the row's own title.
-    groups
-        The group that each row is of, where it is of one.
-    best
-        Places (row, column) of the best values.
-    note
-        What a reader should know.
-    """
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    groups: Sequence[int | None] = ()
-    best: frozenset[tuple[int, int]] = frozenset()
-    note: str = ""
-
 
 def overview(groups: Sequence[Group]) -> Table:
     """Return one row for each group: how it ended, how well, how balanced, at what cost."""
-    columns = [column for column in _OVERVIEW if any(_held(group, column.value) for group in groups)]
-    values = [[_over_runs(group, column.value) for column in columns] for group in groups]
+    columns = [column for column in _OVERVIEW if any(held(group, column.value) for group in groups)]
+    values = [[over_runs(group, column.value) for column in columns] for group in groups]
     rows = [
         [
             group.label,
@@ -89,7 +50,7 @@ def overview(groups: Sequence[Group]) -> Table:
 def targets_table(groups: Sequence[Group], targets: Sequence[float] | None = None) -> Table | None:
     """Return the rounds that each group took to reach target accuracies; None where nobody was evaluated."""
     wanted = sorted(set(targets)) if targets else default_targets(groups)
-    if not wanted or not any(_held(group, _best_accuracy) for group in groups):
+    if not wanted or not any(held(group, _best_accuracy) for group in groups):
         return None
     found = [[reached(group, target) for target in wanted] for group in groups]
     methods = [group.method for group in groups]
@@ -111,13 +72,6 @@ def targets_table(groups: Sequence[Group], targets: Sequence[float] | None = Non
         f" behind it, how many did, where not all. The ratio says how many times fewer rounds than {groups[base].label}."
     )
     return Table(["Method", *titles], rows, range(len(groups)), frozenset(best), note)
-
-
-def table_of(chart: str, groups: Sequence[Group]) -> Table | None:
-    """Return the table that says in numbers what a chart shows."""
-    name = "participation" if chart.startswith("participation-") else chart
-    make = _TABLES.get(name)
-    return make(groups) if make is not None else None
 
 
 def settings(groups: Sequence[Group]) -> list[tuple[str, Table]]:
@@ -153,34 +107,14 @@ class _Column:
     shown: Callable[[float, float], str]
 
 
-def _percent(mean: float, std: float) -> str:
-    spread = f" ± {100 * std:.2f}" if math.isfinite(std) else ""
-    return f"{100 * mean:.2f}{spread}%" if math.isfinite(mean) else NONE
-
-
-def _number(mean: float, std: float) -> str:
-    spread = f" ± {std:,.2g}" if math.isfinite(std) else ""
-    return f"{mean:,.4g}{spread}" if math.isfinite(mean) else NONE
-
-
-def _figure(mean: float, std: float) -> str:
-    del std
-    return f"{mean:,.4g}" if math.isfinite(mean) else NONE
-
-
 def _best_accuracy(run: RunData) -> float:
-    return _extreme(run, "accuracy", np.nanmax)
+    return extreme(run, "accuracy", np.nanmax)
 
 
 def _final_accuracy(run: RunData) -> float:
     values = run.columns["accuracy"]
     held = np.flatnonzero(np.isfinite(values))
     return float(values[held[-1]]) if held.size else math.nan
-
-
-def _extreme(run: RunData, column: str, of: Callable[[Any], Any]) -> float:
-    values = run.columns[column]
-    return float(of(values)) if np.isfinite(values).any() else math.nan
 
 
 def _coverage(run: RunData) -> float:
@@ -193,27 +127,15 @@ def _megabytes(run: RunData) -> float:
 
 
 _OVERVIEW = (
-    _Column("Best accuracy", _best_accuracy, 1, _percent),
-    _Column("Final accuracy", _final_accuracy, 1, _percent),
-    _Column("Best worst class", lambda run: _extreme(run, "worst_class_accuracy", np.nanmax), 1, _percent),
-    _Column("QCID, 1e-2", lambda run: 100 * _extreme(run, "qcid", np.nanmean), -1, _number),
-    _Column("Coverage", _coverage, 1, _percent),
-    _Column("Clients asked", lambda run: total(run, "asked") or math.nan, 0, _figure),
-    _Column("Megabytes", _megabytes, -1, _figure),
-    _Column("Seconds", lambda run: total(run, "total_seconds"), 0, _figure),
+    _Column("Best accuracy", _best_accuracy, 1, percent),
+    _Column("Final accuracy", _final_accuracy, 1, percent),
+    _Column("Best worst class", lambda run: extreme(run, "worst_class_accuracy", np.nanmax), 1, percent),
+    _Column("QCID, 1e-2", lambda run: 100 * extreme(run, "qcid", np.nanmean), -1, quantity),
+    _Column("Coverage", _coverage, 1, percent),
+    _Column("Clients asked", lambda run: total(run, "asked") or math.nan, 0, figure),
+    _Column("Megabytes", _megabytes, -1, figure),
+    _Column("Seconds", lambda run: total(run, "total_seconds"), 0, figure),
 )
-
-
-def _over_runs(group: Group, value: Callable[[RunData], float]) -> tuple[float, float]:
-    return mean_and_std([value(run) for run in group.runs])
-
-
-def _total_of(column: str, unit: float = 1.0) -> Callable[[RunData], float]:
-    return lambda run: total(run, column) / unit
-
-
-def _held(group: Group, value: Callable[[RunData], float]) -> bool:
-    return any(math.isfinite(value(run)) for run in group.runs)
 
 
 def _rounds_of(group: Group) -> str:
@@ -237,160 +159,6 @@ def _reached_text(one: Any) -> str:
 def _ratio(base: Any, one: Any) -> str:
     complete = len(base.rounds) == base.runs and len(one.rounds) == one.runs
     return f"{base.mean / one.mean:.2f}" if complete and one.mean else NONE
-
-
-def _curve_table(column: str, shown: Callable[[float, float], str]) -> Callable[[Sequence[Group]], Table]:
-    """What a curve shows at some rounds."""
-
-    def make(groups: Sequence[Group]) -> Table:
-        bands = [band(group, column) for group in groups]
-        rounds = np.unique(np.concatenate([found.rounds for found in bands]))
-        if len(rounds) > STEPS:
-            rounds = rounds[np.unique(np.linspace(0, len(rounds) - 1, STEPS).round().astype(int))]
-        rows = []
-        for index in rounds.tolist():
-            cells = [f"{index:,}"]
-            for found in bands:
-                place = int(np.searchsorted(found.rounds, index))
-                there = place < len(found.rounds) and int(found.rounds[place]) == index
-                std = float(found.std[place]) if there and found.seeds[place] > 1 else math.nan
-                cells.append(shown(float(found.mean[place]), std) if there else NONE)
-            rows.append(cells)
-        return Table(["Round", *(group.label for group in groups)], rows)
-
-    return make
-
-
-def _loss_table(groups: Sequence[Group]) -> Table:
-    tested = any(_held(group, lambda run: _extreme(run, "test_loss", np.nanmin)) for group in groups)
-    return _curve_table("test_loss" if tested else "loss", _number)(groups)
-
-
-def _qcid_table(groups: Sequence[Group]) -> Table:
-    """Mean, percentiles and the lowest over all rounds of all seeds."""
-    rows = []
-    for group in groups:
-        values = np.concatenate([100 * run.columns["qcid"] for run in group.runs])
-        values = values[np.isfinite(values)]
-        if values.size:
-            found = [values.mean(), *np.percentile(values, [10, 50, 90]), values.min()]
-        else:
-            found = [math.nan] * 5
-        rows.append([group.label, *(f"{value:.4g}" if math.isfinite(value) else NONE for value in found)])
-    header = ["Method", "Mean QCID, 1e-2", "10th percentile", "Median", "90th percentile", "Lowest"]
-    return Table(header, rows, range(len(groups)), note="Over all rounds of all seeds.")
-
-
-def _participation_table(groups: Sequence[Group]) -> Table | None:
-    """How often clients were selected, by the class that they have most of."""
-    rows, owners = [], []
-    for number, group in enumerate(groups):
-        for run in group.runs[:1]:
-            times = run.times_selected()
-            if not times.any():
-                continue
-            spread = f"{times.mean():.3g} ({times.min()} to {times.max()})"
-            cells = [group.label, f"{100 * (times > 0).mean():.1f}%", spread]
-            if run.label_counts is not None:
-                main = run.label_counts.argmax(axis=1)
-                width = run.label_counts.shape[1]
-                cells += [
-                    f"{times[main == c].mean():.3g}" if (main == c).any() else NONE for c in range(width)
-                ]
-            rows.append(cells)
-            owners.append(number)
-    if not rows:
-        return None
-    width = max(map(len, rows))
-    rows = [cells + [NONE] * (width - len(cells)) for cells in rows]
-    header = ["Method", "Ever selected", "Times selected: mean (least to most)"]
-    header += [f"most of class {c}" for c in range(width - len(header))]
-    return Table(
-        header, rows, owners, note="One run each. Times that a client was selected, by its main class."
-    )
-
-
-def _labels_table(groups: Sequence[Group]) -> Table | None:
-    found = {number: class_shares(group) for number, group in enumerate(groups)}
-    rows = {number: share for number, share in found.items() if share is not None}
-    if not rows:
-        return None
-    width = max(share.shape[1] for share in rows.values())
-    cells = [
-        [groups[number].label, *(f"{m:.1%} ({low:.1%} to {high:.1%})" for low, m, high in share.T.tolist())]
-        for number, share in rows.items()
-    ]
-    cells = [row + [NONE] * (1 + width - len(row)) for row in cells]
-    return Table(["Method", *(f"class {c}" for c in range(width))], cells, list(rows))
-
-
-def _cohort_table(groups: Sequence[Group]) -> Table | None:
-    found = {number: median_cohort(group) for number, group in enumerate(groups)}
-    rows = {number: cohort for number, cohort in found.items() if cohort is not None}
-    if not rows:
-        return None
-    width = max(len(shares) for _, shares in rows.values())
-    cells = [
-        [groups[number].label, f"{index:,}", *(f"{share:.1%}" for share in shares.tolist())]
-        for number, (index, shares) in rows.items()
-    ]
-    cells = [row + [NONE] * (2 + width - len(row)) for row in cells]
-    return Table(["Method", "Round", *(f"class {c}" for c in range(width))], cells, list(rows))
-
-
-def _per_class_table(groups: Sequence[Group]) -> Table | None:
-    found = {number: per_class_of(group) for number, group in enumerate(groups)}
-    rows = {number: row for number, row in found.items() if row is not None}
-    if not rows:
-        return None
-    width = max(map(len, rows.values()))
-    cells = [
-        [groups[number].label, *(f"{v:.1%}" if math.isfinite(v) else NONE for v in row.tolist())]
-        for number, row in rows.items()
-    ]
-    cells = [row + [NONE] * (1 + width - len(row)) for row in cells]
-    return Table(["Method", *(f"class {c}" for c in range(width))], cells, list(rows))
-
-
-def _time_table(groups: Sequence[Group]) -> Table:
-    columns = (*STAGES, "total_seconds", "simulated_seconds")
-    rows = [
-        [
-            group.label,
-            *(_figure(*_over_runs(group, _total_of(column))) for column in columns),
-        ]
-        for group in groups
-    ]
-    header = ["Method", "Selecting, s", "Training, s", "Evaluating, s", "Saving, s", "All, s", "Simulated, s"]
-    return Table(header, rows, range(len(groups)))
-
-
-def _bytes_table(groups: Sequence[Group]) -> Table:
-    rows = [
-        [
-            group.label,
-            *(_figure(*_over_runs(group, _total_of(c, 1e6))) for c in ("bytes_up", "bytes_down")),
-            _figure(*_over_runs(group, lambda run: total(run, "asked"))),
-        ]
-        for group in groups
-    ]
-    header = ["Method", "From clients, MB", "To clients, MB", "Clients asked before a choice"]
-    return Table(header, rows, range(len(groups)))
-
-
-_TABLES: dict[str, Callable[[Sequence[Group]], Table | None]] = {
-    "accuracy": _curve_table("accuracy", _percent),
-    "worst-class": _curve_table("worst_class_accuracy", _percent),
-    "clients": _curve_table("client_p10", _percent),
-    "loss": _loss_table,
-    "qcid": _qcid_table,
-    "participation": _participation_table,
-    "labels": _labels_table,
-    "cohort": _cohort_table,
-    "per-class": _per_class_table,
-    "time": _time_table,
-    "bytes": _bytes_table,
-}
 
 
 def _value(value: object) -> str:
