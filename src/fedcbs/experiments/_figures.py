@@ -85,6 +85,7 @@ def _curves(experiment: Experiment, scale: Scale, found: Found, over: Sequence[s
                 xlabel=labels[axis],
                 ylabel="Test accuracy (%)" if place % columns == 0 else "",
             )
+            _leave_out_the_start(own)
             if setting.target is not None:
                 own.axhline(100 * setting.target, color=house.FAINT, linewidth=0.8, linestyle=(0, (4, 3)))
             house.bare(own, grid="y")
@@ -109,6 +110,13 @@ def _line(axes: Any, group: Group, look: Look, over: str) -> None:
         x, 100 * shown.mean, color=look.light, linestyle=look.mpl_dash, linewidth=1.2,
         marker=look.mpl_marker, markersize=3.4, markevery=every,
     )  # fmt: skip
+
+
+def _leave_out_the_start(axes: Any) -> None:
+    """Show the upper part, where methods differ; all curves start at the bottom."""
+    tops = [float(np.max(line.get_ydata())) for line in axes.get_lines() if len(line.get_ydata())]
+    if tops:
+        axes.set_ylim(bottom=max(max(tops) - 32, 0))
 
 
 def _smooth(found: Any) -> Any:
