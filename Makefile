@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-report check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit reproduction clean
+.PHONY: help setup demo test test-report check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit bench-data bench-private fuzz reproduction clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,15 @@ bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites b
 
 bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites benchmarks/results/audit.* (minutes)
 	$(BIN)/python benchmarks/audit.py
+
+bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
+	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json
+
+fuzz: $(READY) ## 100,000 damaged inputs for everything that decodes what others send
+	$(BIN)/python -m tests.private.fuzz --inputs 100000
+
+bench-data: $(READY) ## memory and time of loading 800,000 images; rewrites benchmarks/results/data.* (minutes)
+	$(BIN)/python benchmarks/data.py
 
 reproduction: $(READY) ## docs/reproduction.md from the committed results of experiments
 	$(BIN)/python experiments/make_page.py

@@ -215,7 +215,8 @@ def compare(name: str, *, quick: bool) -> dict[str, Any]:
     engine = make_engine(model, data, threads=1, note=lambda _: None)
     two = make_engine(model, data, threads=2, note=lambda _: None)
     run = plain_loop(copy.deepcopy(model), data, plan)
-    short = schedule(steps=1)
+    short = schedule(clients=1, steps=2)
+    plain_loop(copy.deepcopy(model), data, short)()
     for warm in (engine, two):
         train(warm, short)
     times: dict[str, list[float]] = {

@@ -12,10 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedcbs.errors import InvalidArgumentError
 
-__all__ = ["EXACT", "client_ids", "counts_matrix", "fraction", "integer", "integers", "real"]
+__all__ = ["EXACT", "boolean", "client_ids", "counts_matrix", "fraction", "integer", "integers", "real"]
 
 EXACT = 2**53
 """Whole numbers up to here are exact in float64, which is what selection computes in."""
+
+
+def boolean(value: object, name: str) -> bool:
+    """Return `value` as a bool.
+
+    >>> boolean("yes", "weigh_by_represented")
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.InvalidArgumentError: weigh_by_represented='yes' must be true or false
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgumentError(f"{name}={value!r} must be true or false")
+    return bool(value)
 
 
 def integer(value: object, name: str, *, minimum: int | None = None, maximum: int | None = None) -> int:
@@ -95,11 +108,14 @@ def integers(
     except ValueError:
         raise InvalidArgumentError(f"{name} must be a rectangular array; its rows differ in length") from None
     if array.ndim != ndim:
-        raise InvalidArgumentError(f"{name} has {array.ndim} dimensions; it must have {ndim}")
+        form = ": clients x classes" if name == "label_counts" else ""
+        raise InvalidArgumentError(
+            f"{name} has {array.ndim} dimension{'s' * (array.ndim != 1)}; it must have {ndim}{form}"
+        )
     if array.size == 0:
         return np.zeros(array.shape, dtype=np.int64)
     if array.dtype.kind not in "iuf":
-        array = _from_objects(array, name)
+        array = _from_objects(array, name, minimum, maximum)
     if array.dtype == np.float16:
         array = array.astype(np.float64)  # the bounds overflow a half
     bad = ~((array >= minimum) & (array <= maximum))
@@ -168,10 +184,14 @@ def _bounds(minimum: int | None, maximum: int | None) -> str:
     return f" of at most {maximum}" if maximum is not None else ""
 
 
-def _from_objects(array: NDArray[np.generic], name: str) -> NDArray[np.generic]:
+def _from_objects(array: NDArray[np.generic], name: str, minimum: int, maximum: int) -> NDArray[np.generic]:
     """Whole numbers that NumPy keeps as objects (they may be huge), or a clear refusal."""
+    if array.dtype.kind == "b":
+        raise InvalidArgumentError(
+            f"{name} holds true and false; it must hold whole numbers (numpy.flatnonzero gives the places that are true)"
+        )
     if array.dtype.kind != "O":
         raise InvalidArgumentError(f"{name} has dtype {array.dtype}; it must hold whole numbers")
     flat = cast(Sequence[object], array.ravel().tolist())
-    checked = [integer(value, f"{name}[...]", minimum=-EXACT, maximum=EXACT) for value in flat]
+    checked = [integer(value, f"{name}[...]", minimum=minimum, maximum=maximum) for value in flat]
     return np.array(checked, dtype=np.int64).reshape(array.shape)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedcbs.errors import InvalidArgumentError
 from fedcbs.imbalance import Gram
 from fedcbs.selectors import GramInformation, Information, LabelInformation, Round, Selector, parse_selector
 
@@ -60,6 +61,10 @@ def select_cohort(
     (array([0, 2, 3]), 0.0)
     """
     chooser = parse_selector(selector) if isinstance(selector, str) else selector
+    if not isinstance(chooser, Selector):
+        raise InvalidArgumentError(
+            f"selector={selector!r} is no selector; give a name, or one made by make_selector"
+        )
     information: Information
     if isinstance(label_statistics, Gram):
         information = GramInformation(label_statistics)

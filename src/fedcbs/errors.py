@@ -21,6 +21,7 @@
     │   ├── AnswersNeededError    the selector wants to know something of clients before it can choose
     │   ├── ConflictError         it contradicts what was done before
     │   ├── NotAllowedError       the certificate's name may not do that
+    │   ├── RowNeededError        a row of the Gram is needed that the server has not computed yet
     │   └── UnreachableError      (also ConnectionError)  nobody answers, or not in time
     └── MissingExtraError         (also ImportError)  an optional dependency is not installed
 
@@ -47,6 +48,7 @@ __all__ = [
     "NeedsTrainingError",
     "NotAllowedError",
     "ProtocolError",
+    "RowNeededError",
     "RunError",
     "ServiceError",
     "UndeclaredNeedError",
@@ -168,6 +170,20 @@ class ConflictError(ServiceError):
 
 class NotAllowedError(ServiceError):
     """The name in the certificate may not do that."""
+
+
+class RowNeededError(ServiceError):
+    """A selection reads a row of the Gram that the server has not handed in yet; compute it, and ask again.
+
+    >>> raise RowNeededError("hospital-7")
+    Traceback (most recent call last):
+    ...
+    fedcbs.errors.RowNeededError: the row of client 'hospital-7' is needed; give select a `fetch_row`
+    """
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        super().__init__(f"the row of client {client!r} is needed; give select a `fetch_row`")
 
 
 class UnreachableError(ServiceError, ConnectionError):

@@ -69,9 +69,10 @@ def test_what_is_called_unique_is_unique() -> None:
         solutions = solutions_by_search(counts, rows)
         if found is not None:
             assert same_as_any(found.label_counts, solutions)
-        if found is not None and found.unique:
-            called += 1
-            assert len(solutions) == 1
+        for recovery in (found, spectral(counts)):
+            if recovery is not None and recovery.unique:
+                called += 1
+                assert len(solutions) == 1
     assert called > 10
 
 
@@ -154,6 +155,14 @@ def test_many_clients_need_no_matrix() -> None:
     for found in attack(FactorGram(counts)):
         assert found is not None
         assert same(found.label_counts, counts)
+
+
+def test_a_hundred_classes_are_left_to_the_spectral_attack() -> None:
+    counts = dirichlet(500, 100, 0.3)
+    assert lattice(counts) is None
+    found = spectral(counts)
+    assert found.unique
+    assert same(found.label_counts, counts)
 
 
 def test_empty_statistics_give_nothing() -> None:

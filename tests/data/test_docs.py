@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
 import shlex
 from pathlib import Path
@@ -48,3 +50,15 @@ def test_every_dataset_is_on_the_page(form: str) -> None:
 @pytest.mark.parametrize("option", HUB_OPTIONS)
 def test_every_option_is_on_the_page(option: str) -> None:
     assert f"`{option}=" in PAGE
+
+
+def test_the_table_is_the_committed_measurement() -> None:
+    spec = importlib.util.spec_from_file_location("data_benchmark", ROOT / "benchmarks" / "data.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    rows = json.loads(script.RESULTS.read_text())["rows"]
+    shown = PAGE.split(script.BEGIN)[1].split(script.END)[0]
+    assert shown.strip() == script.table(rows)
+    assert all(row.get("peak_bytes", 0) < 2e9 for row in rows.values())

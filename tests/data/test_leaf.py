@@ -71,6 +71,8 @@ def _with(**changes: Any) -> str:
         (_with()[: len(_with()) // 2], "file ends"),
         (_with() + "{}", "follows the end"),
         (_with(user_data=None), "no 'user_data'"),
+        (_with().replace('"a": {', '"a": {"x": [], "y": []}, "a": {'), "user 'a' is in it twice"),
+        (_with().replace('"a": {', '"a": {"x": [], '), "user 'a' has 'x' twice"),
         (_with(users=None), "'users' and 'num_samples'"),
         (_with(num_samples=[3]), "should have 3 examples and has 2"),
         (_with(users=["b"]), "should have"),
@@ -81,10 +83,15 @@ def _with(**changes: Any) -> str:
         (_with(y=[1, True]), "label True"),
         (_with(x=[[0.0] * 783, [0.0] * 783]), "not 784 numbers"),
         (_with(x=[[0.0] * 784, [0.0] * 783]), "not 784 numbers"),
-        (_with(x=[["0"] * 783 + ["a"], [0.0] * 784]), "not 784 numbers"),
-        (_with(x=[[0.501] * 784, [0.0] * 784]), "no bytes divided by 255"),
-        (_with(x=[[1.5] * 784, [0.0] * 784]), "no bytes divided by 255"),
-        (_with(x=[[float("nan")] * 784, [0.0] * 784]), "no bytes divided by 255"),
+        (_with(x=[["0"] * 783 + ["a"], [0.0] * 784]), "stands where a number must"),
+        (_with(x=[[[0.0]] * 784, [0.0] * 784]), "not 784 numbers"),
+        (_with(x=[[0.0] * 783 + [[0.0]], [0.0] * 784]), "'\\[0.0' stands where a number must"),
+        (_with(x=[0.0, 0.0]), "'0' stands where '\\[' must"),
+        (_with(x=[[0.501] * 784, [0.0] * 784]), "is no byte divided by 255"),
+        (_with(x=[[1.5] * 784, [0.0] * 784]), "is no byte divided by 255"),
+        (_with(x=[[float("nan")] * 784, [0.0] * 784]), "'NaN' stands where a number must"),
+        (_with(x=[[1e300] * 784, [0.0] * 784]), "is no byte divided by 255"),
+        (_with(x=[[-0.1] * 784, [0.0] * 784]), "is no byte divided by 255"),
     ],
 )
 def test_damaged_files_are_refused_with_the_reason(tmp_path: Path, text: str, reason: str) -> None:
@@ -132,7 +139,7 @@ class TestCache:
     ) -> None:
         write_leaf(tmp_path)
         first = load_dataset("femnist", data_dir=tmp_path)
-        monkeypatch.setattr("fedcbs.data._leaf._as_bytes", None)
+        monkeypatch.setattr("fedcbs.data._leaf._Bytes", None)
         again = load_dataset("femnist", data_dir=tmp_path)
         for one, other in ((first.train, again.train), (first.test, again.test)):
             assert np.array_equal(one.features, other.features)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedcbs.engine import Engine, make_engine
+from fedcbs.engine import Engine, LocalRule, Plan, _generic, make_engine
+from fedcbs.engine._generic import GenericEngine
 from fedcbs.models import make_model
 from tests.engine import cases, models
 
@@ -62,6 +63,35 @@ def test_kernel_as_loop(name, rule):
 def test_generic_as_loop(kind, rule):
     loop, generic = engines(cases.build(kind), "loop", "generic")
     assert_same_training(loop, generic, rule, tolerance=1e-4)
+
+
+STACKABLE = [kind for kind in MODULES if kind not in (models.DropoutMLP, models.Refusing, models.Recurrent)]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("kind", STACKABLE)
+def test_stacked_as_loop(kind, rule, monkeypatch):
+    loop, generic = engines(cases.build(kind), "loop", "generic")
+    assert isinstance(generic, GenericEngine)
+    monkeypatch.setattr(
+        _generic, "CPU_STACK", 3
+    )  # as on a GPU: any model that vmap takes, any number of clients
+    monkeypatch.setattr(generic, "_stacks", True)
+    assert_same_training(loop, generic, rule, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("kind", [models.TanhMLP, models.Frozen])
+def test_small_models_are_stacked_where_clients_are_many(kind):
+    loop, generic = engines(cases.build(kind), "loop", "generic")
+    assert isinstance(generic, GenericEngine)
+    assert generic.stacks
+    plan = cases.plan()
+    many = Plan(np.tile(plan.indices, (4, 1, 1)), np.tile(plan.sizes, (4, 1)))
+    rule = LocalRule(0.1, 0.01, 0.9)
+    expected, found = (cases.trained(each, loop.initial(), many, rule) for each in (loop, generic))
+    torch.testing.assert_close(found[0], expected[0], rtol=1e-4, atol=1e-6)
+    two = make_engine(cases.build(kind), cases.dataset(), engine="generic", threads=2)
+    assert torch.equal(cases.trained(two, loop.initial(), many, rule)[0], found[0])
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn"])

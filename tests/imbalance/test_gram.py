@@ -164,7 +164,7 @@ def test_a_fetched_row_that_cannot_be_is_refused(row: list[int]) -> None:
             [5, 3],
             "the inner product of client 0 with itself is 9, which 5 examples in 2 classes",
         ),
-        ([9, 3], [3, 3], "matrix has 1 dimensions; it must have 2"),
+        ([9, 3], [3, 3], "matrix has 1 dimension; it must have 2"),
     ],
 )
 def test_a_dense_gram_that_cannot_be_is_refused(

@@ -52,6 +52,12 @@ def test_the_bound_holds_against_the_law_itself(delta: float) -> None:
     assert delta / 100 < exact <= delta
 
 
+def test_costs_of_two_kinds_of_neighbours_do_not_add_up() -> None:
+    account = Accountant(epsilon=5.0).charge(DiscreteLaplace("1"))
+    with pytest.raises(InvalidArgumentError, match="do not add up"):
+        account.charge(DiscreteLaplace("1", adjacency="change"))
+
+
 def test_accounts_are_kept_in_files(tmp_path: Path) -> None:
     account = parse_budget("3,1e-6").charge(DiscreteLaplace("1/3")).charge(DiscreteGaussian("0.02"))
     account.save(tmp_path / "a.json")
@@ -68,6 +74,7 @@ def test_accounts_are_kept_in_files(tmp_path: Path) -> None:
         {"epsilon": "nan"},
         {"delta": 2},
         {"uses": None},
+        {"adjacency": "x"},
     ],
 )
 def test_damaged_accounts_are_refused(change: dict[str, object], tmp_path: Path) -> None:

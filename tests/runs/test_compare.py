@@ -113,9 +113,10 @@ def test_mistakes_are_refused_before_any_run(tmp_path: Path) -> None:
         (["uniform", "uniform"], {}, "names one twice"),
         ([], {}, "selectors is empty"),
         (["uniform"], {"learning_rate": -1.0}, r"learning_rate=-1\.0"),
+        (["uniform"], {"cohort_size": 31}, "there are 30 clients"),  # known only once the data are
     ):
         with pytest.raises(FedCBSError, match=message):
-            compare(BASE.with_options(options), selectors, out=out)
+            compare(BASE.with_options(options), selectors, out=out, processes=1)
         assert not out.exists()
     out.mkdir()
     (out / "notes.txt").write_text("mine")

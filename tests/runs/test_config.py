@@ -136,6 +136,15 @@ def test_a_directory_that_is_taken(tmp_path: Path) -> None:
         start(config, tmp_path / "other" / "thesis.tex")
 
 
+def test_what_a_killed_process_left_before_its_run_began_is_no_hindrance(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for name in ("run.lock", "population.npz", "statistics.npz", ".config.json.0123.part"):
+        (tmp_path / "run" / name).write_bytes(b"half")
+    start(SMALL.with_options({"rounds": 1}), tmp_path / "run")
+    assert not (tmp_path / "run" / "statistics.npz").exists()
+    assert not list((tmp_path / "run").glob("*.part"))
+
+
 def test_what_is_open_is_settled_and_written_down(tmp_path: Path) -> None:
     found = start(RunConfig.of(rounds=1, selector="fed-cucb"), tmp_path / "run")
     assert found.config["model"]["name"] == "mlp"

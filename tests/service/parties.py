@@ -20,7 +20,7 @@ from fedcbs.service import FederationOptions
 __all__ = ["NAMES", "OPTIONS", "Service", "counts", "gram"]
 
 NAMES = tuple(f"client-{number:02}" for number in range(30))
-OPTIONS = FederationOptions(num_classes=5, mode="plain", max_examples=4095, seed=7)
+OPTIONS = FederationOptions(num_classes=5, mode="plain", max_examples=1000, seed=7)
 
 
 @functools.cache

@@ -22,12 +22,14 @@ from fedcbs.errors import (
     InvalidArgumentError,
     NotAllowedError,
     ProtocolError,
+    RowNeededError,
     ServiceError,
     UnknownNameError,
     UnreachableError,
     UploadError,
 )
 from fedcbs.private import mode_of
+from fedcbs.private._fhe import Fhe
 from fedcbs.service import LocalSelector, SelectorClient, make_certificates
 from fedcbs.service._codec import array_to_json
 from tests.service.parties import NAMES, OPTIONS, Service, counts, gram
@@ -44,7 +46,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, certificates: Path) -> Iterator[Service]:
-    options = ["--certificates", str(certificates), "--largest-upload", "1", "--largest-request", "2"]
+    options = ["--certificates", str(certificates), "--largest-upload", "1", "--largest-request", "3"]
     options += ["--server", "server", "--server", "other", "--report-qcid", "exact"]
     service = Service(tmp_path_factory.mktemp("service"), *options, "--requests-per-second", "2000")
     service.start()
@@ -120,6 +122,20 @@ def test_weights_answers_and_estimates_travel(client: SelectorClient) -> None:
         for link in (client, local):
             link.observe("estimates", index, answered=found.clients, updates=updates)
     assert estimated
+
+
+def test_rows_travel_on_demand(client: SelectorClient) -> None:
+    client.create("rows", dataclasses.replace(OPTIONS, mode="fhe"))
+    keys = client.public_keys("rows")
+    mode = mode_of(keys)
+    assert isinstance(mode, Fhe)
+    uploads = {name: mode.encrypt(keys, row, name) for name, row in zip(NAMES[:3], counts()[:3], strict=True)}
+    with mode.rows(keys, uploads) as server:
+        assert client.put_rows("rows", server.setup()).clients == NAMES[:3]
+        request = {"round_index": 1, "cohort_size": 2, "available": NAMES[:3]}
+        with pytest.raises(RowNeededError):
+            client.select("rows", **request)  # type: ignore[arg-type]
+        assert len(client.select("rows", fetch_row=server.row, **request).clients) == 2  # type: ignore[arg-type]
 
 
 def test_errors_arrive_as_they_were(client: SelectorClient, federation: str) -> None:

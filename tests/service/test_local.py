@@ -207,6 +207,20 @@ def test_the_selector_computes_from_uploads_too(link: LocalSelector) -> None:
         own.put_upload("demo", NAMES[4], mode.encrypt(keys, counts()[3], NAMES[3]))
 
 
+def test_the_server_is_not_told_what_the_selector_found_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    link = federation(dataclasses.replace(OPTIONS, mode="sealed"))
+    keys = link.public_keys("demo")
+    mode = mode_of(keys)
+    uploads = {name: mode.encrypt(keys, row, name) for name, row in zip(NAMES, counts(), strict=True)}
+    monkeypatch.setattr(mode, "_checked_counts", np.array)
+    uploads[NAMES[0]] = mode.encrypt(keys, [4000, 4000, 0, 0, 0], NAMES[0])  # above the cap, in a box
+    uploads[NAMES[1]] = b"rubbish"
+    members = link.put_statistics("demo", mode.gram(keys, uploads))
+    assert members.clients == NAMES[2:]
+    assert "no upload of fedcbs" in members.refused[NAMES[1]]
+    assert members.refused[NAMES[0]] == "the selector found statistics that no label counts can have"
+
+
 def test_a_federation_exists_once(link: LocalSelector) -> None:
     fingerprint = link.status("demo").fingerprint
     assert link.create("demo", OPTIONS).fingerprint == fingerprint

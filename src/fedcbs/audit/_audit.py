@@ -97,7 +97,7 @@ def audit_gram(gram: Gram) -> GramReport:
         rank=factorise(gram, gram.num_classes).rank,
         lattice=lattice is not None,
         spectral=spectral is not None and spectral.consistent,
-        unique=lattice is not None and lattice.unique,
+        unique=any(one is not None and one.unique for one in (lattice, spectral)),
     )
 
 
@@ -111,7 +111,7 @@ def _row(counts: NDArray[np.int64], spec: str | None, setting: CostSetting, seed
         lattice=score(lattice, counts),
         spectral=score(spectral, counts),
         consistent=any(one is not None and one.consistent for one in (lattice, spectral)),
-        unique=lattice is not None and lattice.unique,
+        unique=any(one is not None and one.unique for one in (lattice, spectral)),
         insiders={
             number: NOBODY if best is None else named_by_insiders(best, seen, counts, number, seed=seed)
             for number in INSIDERS

@@ -25,7 +25,10 @@ from fedcbs.audit._short_vectors import short_vectors
 from fedcbs.errors import MissingExtraError
 from fedcbs.imbalance import Gram
 
-__all__ = ["lattice_attack"]
+__all__ = ["generate_everything", "lattice_attack"]
+
+LARGEST_RANK = 80
+"""LLL reaches the orthonormal basis up to 70 classes or so, and takes long to fail above."""
 
 MOST_STEPS = 100_000
 """Steps of the search, a few seconds; past it the lattice counts as too hard."""
@@ -45,7 +48,7 @@ def lattice_attack(gram: Gram, factor: Factor) -> Recovery | None:
     ([[1.0, 7.0, 4.0], [5.0, 2.0, 4.0]], True)
     """
     flint = _flint()
-    if factor.rank == 0:
+    if not 0 < factor.rank <= LARGEST_RANK:
         return None
     shared = _shared_divisor(factor, gram)
     scaled = Factor(factor.rows / shared, factor.pivots, factor.columns / shared**2)
@@ -63,6 +66,30 @@ def lattice_attack(gram: Gram, factor: Factor) -> Recovery | None:
     spans = factor.rank == gram.num_classes or lattice.is_everything
     alone = candidates.complete and len(candidates.columns) == factor.rank
     return Recovery("lattice", counts, consistent=True, unique=alone and spans and shared == 1)
+
+
+def generate_everything(label_counts: NDArray[np.float64]) -> bool:
+    """Whether rows generate all whole vectors. Then no other rows have their Gram matrix, but for the order of classes.
+
+    Another solution is the image of this one under a map that keeps lengths; it takes the unit vectors, which are sums of
+    rows, to whole vectors of length 1, and so to unit vectors.
+
+    >>> generate_everything(np.array([[5.0, 1.0], [2.0, 7.0], [4.0, 4.0]]))
+    True
+    >>> generate_everything(np.array([[2.0, 0.0], [0.0, 2.0]]))
+    False
+    """
+    flint = _flint()
+    rows = np.unique(label_counts[:MOST_ROWS].astype(np.int64), axis=0)
+    size = rows.shape[1]
+    basis: list[list[Any]] = []
+    step = 2 * size
+    for start in range(0, len(rows), step):
+        stacked = flint.fmpz_mat(basis + rows[start : start + step].tolist())
+        basis = [row for row in stacked.hnf().tolist() if any(row)]
+        if len(basis) == size and all(basis[place][place] == 1 for place in range(size)):
+            return True
+    return False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -172,10 +172,10 @@ def _of(share: float, people: int) -> str:
 
 
 def _how(row: AuditRow) -> str:
+    which = "lattice" if row.lattice is not None else "spectral"
     if row.unique:
-        return "The lattice attack succeeds, and proves that no other label counts fit: encryption does not hide them."
+        return f"The {which} attack succeeds, and no other label counts fit, which can be proven: encryption does not hide them."
     if row.consistent:
-        which = "lattice" if row.lattice is not None else "spectral"
         return (
             f"The {which} attack finds counts that explain the matrix exactly; that none other do is not proven, and only"
             " a comparison such as this one shows whether they are right."

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedcbs import _random
 from fedcbs.audit._factor import Factor
+from fedcbs.audit._lattice import generate_everything
 from fedcbs.audit._recovery import Recovery, explains
 from fedcbs.imbalance import Gram
 
@@ -45,7 +46,7 @@ def spectral_attack(gram: Gram, factor: Factor) -> Recovery | None:
         # A zero may have come out as -0.
         whole = _with_empty_classes(np.abs(np.rint(factor.rows @ turn)), gram.num_classes)
         if explains(whole, gram):
-            return Recovery("spectral", whole, consistent=True)
+            return Recovery("spectral", whole, consistent=True, unique=generate_everything(whole))
         turns.append(turn)
     best = min(turns, key=lambda one: _misfit(points @ one))
     counts = _counts(factor.rows @ best, sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +83,8 @@ def _add_describe(inner: Subparsers) -> None:
     parser = inner.add_parser(
         "describe",
         help="what is in a dataset, and who holds what under a partition",
-        description="Load a dataset and show its shapes, classes and sizes; with --partition also the label counts of each"
-        " client. The same seed gives the clients that a run with it has.",
+        description="Load a dataset and show its shapes, classes and sizes; with --partition also the label counts of\neach"
+        " client. The same seed gives the same clients.",
         late_epilog=_epilog,
     )
     parser.set_defaults(act=_describe)
@@ -92,6 +93,11 @@ def _add_describe(inner: Subparsers) -> None:
     parser.add_argument(
         "--no-cache", action="store_true", help="keep no decoded copy of what is slow to decode"
     )
+    _add_clients(parser)
+    _add_output(parser)
+
+
+def _add_clients(parser: Parser) -> None:
     group = parser.add_argument_group("clients")
     group.add_argument("--partition", metavar="SCHEME", help="who holds which examples; see below")
     group.add_argument(
@@ -108,6 +114,9 @@ def _add_describe(inner: Subparsers) -> None:
     group.add_argument(
         "--seed", type=at_least(0), default=0, metavar="S", help="the seed (default: %(default)s)"
     )
+
+
+def _add_output(parser: Parser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument(
         "--show", type=at_least(0), default=10, metavar="K", help="clients to show (default: %(default)s)"
@@ -136,6 +145,12 @@ def _list(args: argparse.Namespace) -> int:
                 "bytes": known.num_bytes,
                 "found": None if found is None else str(found),
             }
+    has_digits = importlib.util.find_spec("sklearn") is not None
+    rows["digits"] |= {
+        "examples": 1797,
+        "bytes": 1797 * 64 * 4,
+        "found": "in scikit-learn" if has_digits else None,
+    }
     if args.json:
         print_json({"datasets": rows})
     else:
@@ -160,7 +175,8 @@ def _get(args: argparse.Namespace) -> int:
         folder = get_dataset(args.name, data_dir=args.data_dir, note=note)
         note("decoding")
     dataset = load_dataset(args.name, data_dir=args.data_dir)
-    note(f"{args.name}: {len(dataset.train):,} + {len(dataset.test):,} examples in {folder}")
+    if not args.quiet:
+        show(f"{args.name}: {len(dataset.train):,} + {len(dataset.test):,} examples in {folder}")
     return 0
 
 

@@ -26,17 +26,14 @@ def list_table(rows: dict[str, dict[str, Any]]) -> Table:
     grid = _grid("dataset", "what it is", "examples", "memory", "on this machine")
     for name, row in rows.items():
         sized = row["examples"] is not None
-        where = (
-            Text(row["found"], style="green")
-            if row["found"]
-            else Text(f"fedcbs data get {name}", style="dim")
-        )
+        remedy = "pip install 'fedcbs[train]'" if name == "digits" else f"fedcbs data get {name}"
+        where = Text(row["found"], style="green") if row["found"] else Text(remedy, style="dim")
         grid.add_row(
             Text(name, style="bold"),
             row["summary"],
             f"{row['examples']:,}" if sized else "",
             _megabytes(row["bytes"]) if sized else "",
-            where if sized else "yes" if name == "digits" else "",
+            where if sized else "",
         )
     for column in grid.columns[2:4]:
         column.justify = "right"
@@ -119,27 +116,7 @@ def facts(
     dataset: Dataset, partition: Partition | None, counts: NDArray[np.int64] | None, args: argparse.Namespace
 ) -> dict[str, Any]:
     """Return all that is shown, and all label counts, in plain values."""
-    parts = {
-        name: {
-            "examples": len(part),
-            "label_counts": np.bincount(part.labels, minlength=dataset.num_classes).tolist(),
-        }
-        for name, part in (("train", dataset.train), ("test", dataset.test))
-    }
-    document: dict[str, Any] = {
-        "dataset": {
-            "name": dataset.name,
-            "shape": list(dataset.train.shape),
-            "dtype": str(dataset.train.features.dtype),
-            "bytes": dataset.train.nbytes + dataset.test.nbytes,
-            "classes": dataset.num_classes,
-            "class_names": list(dataset.class_names),
-            "mean": list(dataset.mean),
-            "std": list(dataset.std),
-            "owners": None if dataset.train.owners is None else len(np.unique(dataset.train.owners)),
-            **parts,
-        }
-    }
+    document: dict[str, Any] = {"dataset": _dataset_facts(dataset)}
     if partition is not None and counts is not None:
         document["partition"] = {
             "scheme": args.partition,
@@ -151,6 +128,27 @@ def facts(
             "label_counts": counts.tolist(),
         }
     return document
+
+
+def _dataset_facts(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "name": dataset.name,
+        "shape": list(dataset.train.shape),
+        "dtype": str(dataset.train.features.dtype),
+        "bytes": dataset.train.nbytes + dataset.test.nbytes,
+        "classes": dataset.num_classes,
+        "class_names": list(dataset.class_names),
+        "mean": list(dataset.mean),
+        "std": list(dataset.std),
+        "owners": None if dataset.train.owners is None else len(np.unique(dataset.train.owners)),
+        **{
+            name: {
+                "examples": len(part),
+                "label_counts": np.bincount(part.labels, minlength=dataset.num_classes).tolist(),
+            }
+            for name, part in (("train", dataset.train), ("test", dataset.test))
+        },
+    }
 
 
 def _grid(*titles: str) -> Table:

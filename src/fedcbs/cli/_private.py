@@ -7,6 +7,7 @@ import os
 from fedcbs.cli import _private_run as steps
 from fedcbs.cli._commands import Subparsers
 from fedcbs.cli._parser import Parser, at_least, listing
+from fedcbs.cli._private_noise import add_noise_options
 
 __all__ = ["add_parser"]
 
@@ -109,6 +110,7 @@ def _encrypt(found: Subparsers) -> None:
         metavar="FILE",
         help="mode sealed: a file that all clients share and nobody else has; hides the order of the classes",
     )
+    add_noise_options(step)
 
 
 def _seeds(found: Subparsers) -> None:

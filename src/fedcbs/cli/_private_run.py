@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from fedcbs._files import existing_file, write_whole
 from fedcbs.cli._console import check_target, print_json, progress_bar, show, tell, write_bytes
+from fedcbs.cli._private_noise import noised_counts
 from fedcbs.errors import InvalidArgumentError, ProtocolError, UploadError
 
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ def encrypt(args: argparse.Namespace) -> int:
         raise InvalidArgumentError(f"--counts {args.counts!r} has {len(rows)} rows; pick one with --row")
     if args.row is not None and args.row >= len(rows):
         raise InvalidArgumentError(f"--row {args.row}: {args.counts!r} has rows 0 to {len(rows) - 1}")
-    counts = rows[args.row or 0]
-    upload = mode.encrypt(public, counts, args.client, class_secret=_class_secret(args, mode))
+    class_secret = _class_secret(args, mode)  # a mistake in it is told before noise is charged
+    counts = noised_counts(args, mode._checked_counts(rows[args.row or 0]), mode.max_examples)
+    upload = mode.encrypt(public, counts, args.client, class_secret=class_secret)
     write_bytes(upload, args.out)
     if args.fingerprint is None:
         tell(

@@ -40,6 +40,12 @@ OPTIONS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
                 "N",
                 "clients in the population; as the scheme says, else 200, or 100 of few examples",
             ),
+            (
+                "examples-per-client",
+                "examples_per_client",
+                "Q",
+                "examples of each client, or their mean; all there are unless said",
+            ),
         ),
     ),
     (

@@ -56,7 +56,7 @@ def run_progress(rounds: int, *, quiet: bool) -> Iterator[Callable[[RoundRecord]
     columns = (
         TextColumn("round"),
         MofNCompleteColumn(),
-        BarColumn(),
+        BarColumn(bar_width=12),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[state]}"),
@@ -77,17 +77,15 @@ class _Seen:
     """The last numbers seen; not every round has all."""
 
     def __init__(self) -> None:
-        self._accuracy = self._best = 0.0
-        self._evaluated = False
+        self._accuracy: float | None = None
 
     def after(self, record: RoundRecord) -> str:
         """Say how it stands after a round."""
         if record.accuracy is not None:
-            self._accuracy, self._evaluated = record.accuracy, True
-            self._best = max(self._best, record.accuracy)
-        parts = [f"accuracy {self._accuracy:.3f} (best {self._best:.3f})"] if self._evaluated else []
+            self._accuracy = record.accuracy
+        parts = [] if self._accuracy is None else [f"accuracy {self._accuracy:.3f}"]
+        parts += [] if record.qcid is None else [f"QCID {record.qcid:.1e}"]
         parts += [] if record.loss is None else [f"loss {record.loss:.3f}"]
-        parts += [] if record.qcid is None else [f"QCID {100 * record.qcid:.2f}e-2"]
         return ", ".join(parts)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedcbs._checks import integer, integers, real
 from fedcbs._files import existing_file
+from fedcbs.data._archive import DAMAGED
 from fedcbs.data._dataset import Dataset, Examples
 from fedcbs.data._holdout import FRACTION, hold_out
 from fedcbs.data._moments import moments
@@ -141,7 +140,7 @@ def load_npz(path: str, name: str, held_out: float = FRACTION) -> Dataset:
             arrays = {role: archive[key] for role, key in roles.items()}
     except DataFileError:
         raise
-    except (OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGED as error:
         raise DataFileError(
             f"{str(file)!r} cannot be read as arrays ({error}); write it with numpy.savez"
         ) from error

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedcbs._files import write_whole
+from fedcbs.data._archive import DAMAGED
 from fedcbs.data._dataset import Examples
 from fedcbs.data._layout import Files, Parts
 from fedcbs.errors import FedCBSError
@@ -28,7 +27,6 @@ _FORMAT = 1
 _WORTH = 2**22
 """Files of fewer bytes are decoded anew each time."""
 _LOG = logging.getLogger(__name__)
-_UNREADABLE = (OSError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 def cache_folder() -> Path | None:
@@ -65,7 +63,7 @@ def cached(files: Files, recipe: str, read: Callable[[], Parts], *, use: bool = 
         return _load(path)
     except FileNotFoundError:
         pass
-    except _UNREADABLE as error:
+    except DAMAGED as error:
         _LOG.warning("%s is damaged (%s); decoding anew", path, error)
     parts = read()
     try:

@@ -50,6 +50,23 @@ class JsonStream:
         for _ in self._inside("[", "]"):
             yield self.value()
 
+    def rows(self) -> Iterator[list[str]]:
+        """Yield the elements of each array in an array, as they are written; for arrays of numbers alone.
+
+        >>> import io
+        >>> list(JsonStream(io.StringIO("[[1, 2.50], []]")).rows())
+        [['1', ' 2.50'], ['']]
+        """
+        for _ in self._inside("[", "]"):
+            self._expect("[")
+            while (end := self._text.find("]", self._at)) < 0:
+                if self._ended or len(self._text) - self._at > _LARGEST:
+                    raise ValueError("an array of numbers does not end, or the file ends in it")
+                self._read(len(self._text) - self._at)
+            found = self._text[self._at : end]
+            self._at = end + 1
+            yield found.split(",")
+
     def value(self) -> Any:
         """Return the next value whole."""
         self._next()

@@ -6,15 +6,14 @@ The numbers are bytes divided by 255, and become bytes again.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedcbs.data._dataset import Examples
 from fedcbs.data._json_stream import JsonStream
@@ -23,7 +22,8 @@ from fedcbs.errors import DataFileError
 
 __all__ = ["LeafLayout"]
 
-_AT_ONCE = 256
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_MOST_SPELLINGS = 2**16
 _OFF_A_BYTE = 0.05
 """How far 255 times a number may be from a whole one: some write four digits after the point."""
 
@@ -75,6 +75,7 @@ class _Part:
         self._layout = layout
         self._size = int(np.prod(layout.shape))
         self._writers = writers
+        self._bytes = _Bytes()
         self._pixels = bytearray()
         self._labels = array("q")
         self._owners = array("q")
@@ -92,7 +93,10 @@ class _Part:
                 stream = JsonStream(file)
                 for key in stream.object():
                     if key == "user_data":
-                        sizes.update((user, self._add_user(stream, user)) for user in stream.object())
+                        for user in stream.object():
+                            if user in sizes:
+                                raise ValueError(f"user {user!r} is in it twice")
+                            sizes[user] = self._add_user(stream, user)
                     else:
                         rest[key] = stream.value()
                 stream.end()
@@ -105,8 +109,10 @@ class _Part:
     def _add_user(self, stream: JsonStream, user: str) -> int:
         counts: dict[str, int] = {}
         for field in stream.object():
+            if field in counts:
+                raise ValueError(f"user {user!r} has {field!r} twice")
             if field == "x":
-                counts[field] = self._add_images(stream.array(), user)
+                counts[field] = self._add_images(stream.rows(), user)
             elif field == "y":
                 counts[field] = self._add_labels(stream.array(), user)
             else:
@@ -117,10 +123,12 @@ class _Part:
         self._owners.extend([owner] * counts["y"])
         return counts["y"]
 
-    def _add_images(self, rows: Iterator[Any], user: str) -> int:
+    def _add_images(self, rows: Iterator[list[str]], user: str) -> int:
         before = len(self._pixels)
-        while block := list(islice(rows, _AT_ONCE)):
-            self._pixels += _as_bytes(block, self._size, user).tobytes()
+        for row in rows:
+            if len(row) != self._size:
+                raise ValueError(f"user {user!r} has an image that is not {self._size} numbers")
+            self._pixels += bytes(map(self._bytes.__getitem__, row))
         return (len(self._pixels) - before) // self._size
 
     def _add_labels(self, labels: Iterator[Any], user: str) -> int:
@@ -134,18 +142,20 @@ class _Part:
         return len(self._labels) - before
 
 
-def _as_bytes(rows: list[Any], size: int, user: str) -> NDArray[np.uint8]:
-    try:
-        levels = np.asarray(rows, dtype=np.float64)
-    except (TypeError, ValueError):
-        levels = np.empty(0)
-    if levels.ndim != 2 or levels.shape[1] != size:
-        raise ValueError(f"user {user!r} has an image that is not {size} numbers")
-    levels = levels * 255
-    whole = np.rint(levels)
-    if not (np.abs(levels - whole) <= _OFF_A_BYTE).all() or whole.min() < 0 or whole.max() > 255:
-        raise ValueError(f"user {user!r} has an image with numbers that are no bytes divided by 255")
-    return whole.astype(np.uint8)
+class _Bytes(dict[str, int]):
+    """The byte that a number stands for, by its spelling: of 256 numbers there are few, so that each is parsed once."""
+
+    def __missing__(self, spelling: str) -> int:
+        text = spelling.strip()
+        if not _NUMBER.fullmatch(text):
+            raise ValueError(f"{text[:20]!r} stands where a number must")
+        level = 255 * float(text)
+        whole = round(min(max(level, -1.0), 256.0))
+        if not (0 <= whole <= 255 and abs(level - whole) <= _OFF_A_BYTE):
+            raise ValueError(f"{text[:20]} is no byte divided by 255")
+        if len(self) < _MOST_SPELLINGS:
+            self[spelling] = whole
+        return whole
 
 
 def _check_sizes(sizes: dict[str, int], rest: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ class CompileError(FedCBSError, RuntimeError):
 
 @cache
 def compile_kernel(target: str = NATIVE) -> ctypes.CDLL:
-    """Load the kernel, compiled for a target such as ``-march=native``, or say why there is none."""
+    """Load the kernel, compiled with further flags (for which CPU, above all), or say why there is none."""
     compiler = _compiler()
     if compiler is None:
         raise CompileError("no C++ compiler found (c++, g++ or clang++, or the one that CXX names)")
@@ -95,7 +95,7 @@ def _compile(compiler: str, target: str, library: Path) -> None:
     library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = library.with_name(f".{library.stem}.{secrets.token_hex(6)}.part")
     try:
-        _output([compiler, *FLAGS, target, str(SOURCES / "kernel.cpp"), "-o", str(part)])
+        _output([compiler, *FLAGS, *target.split(), str(SOURCES / "kernel.cpp"), "-o", str(part)])
         part.replace(library)
     finally:
         part.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator
-from typing import ClassVar, Protocol, final
+from typing import ClassVar, final
 
 import numpy as np
 import torch
@@ -21,12 +21,11 @@ from fedcbs.engine._workers import Workers
 
 __all__ = ["GenericEngine"]
 
-CHUNK_BYTES = {"cpu": 4 << 20, "cuda": 1 << 30}
-"""Weights of clients that are stacked: on a CPU what stays in its caches, on a GPU what keeps it busy."""
-
-
-class _Trainer(Protocol):
-    def train(self, work: Assignment) -> Trained: ...
+CPU_STACK = 16
+"""Clients that are stacked on a CPU. Fewer gain nothing over one after another; more leave no work to other threads."""
+CPU_STACK_BYTES = 4 << 20
+"""Their weights stay in the caches, or else stacking gains nothing either."""
+GPU_STACK, GPU_STACK_BYTES = 64, 1 << 30
 
 
 @final
@@ -36,7 +35,8 @@ class GenericEngine(TorchEngine):
     Which way is taken follows from what the module does on a trial batch, by rules that measurements gave, and not from
     a race: the same model is trained the same way, to the same bits, every time. On a CPU, clients are stacked and
     vectorised over unless the model convolves (grouped convolutions are slow there), has buffers, or draws random
-    numbers; on a GPU, unless it draws. What `torch.func.vmap` refuses is trained one client after another.
+    numbers, or is large, or the clients are few; on a GPU, unless it draws. What `torch.func.vmap` refuses is trained
+    one client after another.
 
     Parameters
     ----------
@@ -51,11 +51,18 @@ class GenericEngine(TorchEngine):
         self._seen = self._probe()
         self._refused = self._refusal() if self._wants_stack() else None
         self._stacks = self._wants_stack() and self._refused is None
-        self._workers: Workers[_Trainer] = Workers(self._trainer, self._threads)
+        train = self._resident["train"]
+        self._single = Workers(
+            lambda: SequentialTrainer(self._model, self._layout, train, self._device, self._seen),
+            self._threads,
+        )
+        self._stacked = Workers(
+            lambda: StackedTrainer(self._model, self._layout, train, self._device), self._threads
+        )
 
     @property
     def stacks(self) -> bool:
-        """Whether clients are trained several at once, rather than one after another."""
+        """Whether clients are trained several at once, where there are enough of them."""
         return self._stacks
 
     @property
@@ -66,23 +73,18 @@ class GenericEngine(TorchEngine):
         return f"clients are trained one after another, because vmap refuses the model ({self._refused})"
 
     def _train(self, start: Weights, plan: Plan, rule: LocalRule) -> Iterator[Trained]:
-        chunk = self._chunk() if self._stacks else 1
-        work = (
-            Assignment(start, plan, rule, range(first, min(first + chunk, plan.num_clients)))
-            for first in range(0, plan.num_clients, chunk)
-        )
+        on_cpu = self._device.type == "cpu"
+        if self._stacks and (plan.num_clients >= CPU_STACK or not on_cpu):
+            return self._stacked.map(StackedTrainer.train, _assignments(start, plan, rule, self._stack()))
         # PyTorch's generator is one for all threads, so that who draws from it works alone.
         threads = 1 if self._seen.random else None
-        return self._workers.map(lambda trainer, own: trainer.train(own), work, threads=threads)
+        return self._single.map(SequentialTrainer.train, _assignments(start, plan, rule, 1), threads=threads)
 
-    def _chunk(self) -> int:
-        return max(1, min(64, CHUNK_BYTES[self._device.type] // (4 * self.num_parameters)))
-
-    def _trainer(self) -> _Trainer:
-        train = self._resident["train"]
-        if self._stacks:
-            return StackedTrainer(self._model, self._layout, train, self._device)
-        return SequentialTrainer(self._model, self._layout, train, self._device, self._seen)
+    def _stack(self) -> int:
+        """How many clients are stacked."""
+        if self._device.type == "cpu":
+            return CPU_STACK
+        return max(1, min(GPU_STACK, GPU_STACK_BYTES // (4 * self.num_parameters)))
 
     def _probe(self) -> Probe:
         features, labels = self._batch("train", self._few_examples())
@@ -92,8 +94,10 @@ class GenericEngine(TorchEngine):
         return np.arange(4, dtype=np.int64) % len(self._dataset.train)
 
     def _wants_stack(self) -> bool:
-        seen, on_cpu = self._seen, self._device.type == "cpu"
-        return not (seen.random or (on_cpu and (seen.convolves or seen.mixes)))
+        if self._device.type != "cpu":
+            return not self._seen.random
+        large = 4 * self.num_parameters * CPU_STACK > CPU_STACK_BYTES
+        return not (large or self._seen.random or self._seen.convolves or self._seen.mixes)
 
     def _refusal(self) -> str | None:
         """What vmap says against the model, if it does; an operation that it would only loop over counts, too."""
@@ -107,3 +111,8 @@ class GenericEngine(TorchEngine):
         except Exception as error:  # whatever the module's own code raises under vmap
             return (str(error).strip() or type(error).__name__).splitlines()[0][:160]
         return None
+
+
+def _assignments(start: Weights, plan: Plan, rule: LocalRule, size: int) -> Iterator[Assignment]:
+    for first in range(0, plan.num_clients, size):
+        yield Assignment(start, plan, rule, range(first, min(first + size, plan.num_clients)))

@@ -40,7 +40,12 @@ class _Examples(ctypes.Structure):
 
 
 class _Job(ctypes.Structure):
-    _fields_: ClassVar = [("examples", _Examples), ("threads", ctypes.c_int64), ("batch", ctypes.c_int64)]
+    _fields_: ClassVar = [
+        ("examples", _Examples),
+        ("threads", ctypes.c_int64),
+        ("batch", ctypes.c_int64),
+        ("stop", POINTER),
+    ]
 
 
 class _Training(ctypes.Structure):
@@ -94,6 +99,7 @@ class KernelEngine(Engine):
         self._scale, self._shift = normalisation(dataset)
         self._parts = {part: _Resident(self._examples(part)) for part in ("train", "test")}
         self._lock = threading.Lock()
+        self._stop = np.zeros(1, np.int32)
         self._otherwise = functools.cache(otherwise)
 
     def _train(self, start: Weights, plan: Plan, rule: LocalRule) -> Iterator[Trained]:
@@ -177,12 +183,31 @@ class KernelEngine(Engine):
             resident.is_bytes,
         )
         examples.channel_size = resident.size // len(self._scale)
-        return _Job(examples, self._threads, max(1, min(width, self._batch)))
+        return _Job(examples, self._threads, max(1, min(width, self._batch)), _at(self._stop))
 
     def _call(self, name: str, job: _Job, *arguments: Any) -> None:
+        """Call the kernel in a thread of its own, so that Ctrl-C reaches this one and stops it between two steps."""
+        failed: list[int] = []
+        finished = threading.Event()
+
+        def call() -> None:
+            try:
+                failed.append(getattr(self._library, name)(self._handle, ctypes.byref(job), *arguments))
+            finally:
+                finished.set()
+
         with self._lock:
-            failed = getattr(self._library, name)(self._handle, ctypes.byref(job), *arguments)
-        if failed:
+            self._stop[0] = 0
+            threading.Thread(target=call, name="fedcbs-kernel").start()
+            interruption: BaseException | None = None
+            while not finished.is_set():
+                try:
+                    finished.wait()
+                except BaseException as error:  # the memory that the kernel writes to must outlast it
+                    self._stop[0], interruption = 1, error
+        if interruption is not None:
+            raise interruption
+        if failed != [0]:
             raise MemoryError(f"no memory for a batch of {job.batch} examples on {job.threads} threads")
 
 

@@ -15,8 +15,10 @@ from fedcbs.engine._torch import (
     batch_loss,
     class_weights_of,
     client_seed,
+    explained,
     last_linear,
     recorded_input,
+    repeatable,
     seeded,
 )
 from fedcbs.engine._work import LocalRule, Plan, Trained, Weights
@@ -33,7 +35,7 @@ class LoopEngine(TorchEngine):
 
     def _train(self, start: Weights, plan: Plan, rule: LocalRule) -> Iterator[Trained]:
         for client in range(plan.num_clients):
-            with one_thread(), seeded(client_seed(plan, client), self._device):
+            with one_thread(), repeatable(self._device), seeded(client_seed(plan, client), self._device):
                 module = copy.deepcopy(self._model).to(self._device).train()
                 self._layout.load(module, start.parameters, start.buffers)
                 loss = self._train_client(module, plan, rule, client)
@@ -58,7 +60,8 @@ class LoopEngine(TorchEngine):
                 if size == 0:
                     break
                 features, labels = self._batch("train", row[:size])
-                logits = module(features)
+                with explained(client, size):
+                    logits = module(features)
                 loss = batch_loss(logits, labels, class_weights_of(rule, client, self._device))
                 if rule.penalty is not None and activations is not None:
                     loss = loss + rule.penalty(logits, labels, activations[0])

@@ -138,19 +138,23 @@ def _check_model(model: nn.Module, dataset: Dataset) -> None:
         raise InvalidArgumentError("dataset.train has no examples; there is nothing to train on")
     resident = ResidentExamples(dataset, dataset.train, torch.device("cpu"))
     features, _ = resident.batch(torch.tensor([0, len(dataset.train) - 1]))
-    probe = copy.deepcopy(model).eval()
-    try:
-        with torch.inference_mode():
-            outputs = probe(features)
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidArgumentError(
-            f"model cannot take a batch of examples of shape {dataset.train.shape}: {reason}"
-        ) from error
-    wanted = (2, dataset.num_classes)
+    with torch.random.fork_rng(devices=[]), torch.inference_mode():
+        for training in (False, True):
+            try:
+                outputs = copy.deepcopy(model).train(training)(features)
+            except (RuntimeError, TypeError, ValueError, IndexError) as error:
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise InvalidArgumentError(
+                    f"model cannot take a batch of examples of shape {dataset.train.shape}: {reason}"
+                ) from error
+            _check_outputs(outputs, dataset.num_classes)
+
+
+def _check_outputs(outputs: object, num_classes: int) -> None:
+    wanted = (2, num_classes)
     if not isinstance(outputs, torch.Tensor) or tuple(outputs.shape) != wanted:
         found = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
         raise InvalidArgumentError(
             f"model turns 2 examples into {found}; it must give shape {wanted}, one number for each of"
-            f" {dataset.num_classes} classes"
+            f" {num_classes} classes"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -28,6 +29,8 @@ class Probe:
         It called a convolution.
     channels_last
         It convolved images, and takes them with their channels innermost.
+    views
+        It does so only where views copy.
     mixes
         It has buffers, as BatchNorm has, which a step may change.
     """
@@ -35,6 +38,7 @@ class Probe:
     random: bool
     convolves: bool
     channels_last: bool
+    views: bool
     mixes: bool
 
 
@@ -49,9 +53,12 @@ def probe(module: nn.Module, features: torch.Tensor, labels: torch.Tensor) -> Pr
             not torch.equal(one, other)
             for one, other in zip(before, _generator_states(features.device), strict=True)
         )
-        channels_last = calls.images and _takes_channels_last(module, features, labels)
+        plainly = calls.images and _takes_channels_last(module, features, labels, contextlib.nullcontext())
+        views = (
+            calls.images and not plainly and _takes_channels_last(module, features, labels, ReshapingViews())
+        )
     mixes = any(True for _ in module.buffers())
-    return Probe(random, calls.convolutions > 0, channels_last, mixes)
+    return Probe(random, calls.convolutions > 0, plainly or views, views, mixes)
 
 
 @final
@@ -87,11 +94,16 @@ class _Calls(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _takes_channels_last(module: nn.Module, features: torch.Tensor, labels: torch.Tensor) -> bool:
+def _takes_channels_last(
+    module: nn.Module,
+    features: torch.Tensor,
+    labels: torch.Tensor,
+    mode: contextlib.AbstractContextManager[Any],
+) -> bool:
     if features.ndim != 4:
         return False
     try:
-        with ReshapingViews():
+        with mode:
             _step(copy.deepcopy(module), features.contiguous(memory_format=torch.channels_last), labels)
     except RuntimeError:
         return False

@@ -24,8 +24,10 @@ from fedcbs.engine._torch import (
     batch_loss,
     class_weights_of,
     client_seed,
+    explained,
     last_linear,
     recorded_input,
+    repeatable,
     seeded,
 )
 from fedcbs.engine._work import LocalRule, Plan, Trained, Weights
@@ -65,7 +67,7 @@ class SequentialTrainer:
         """Train the clients of an assignment."""
         rows, losses = [], np.empty(len(work.clients))
         for row, client in enumerate(work.clients):
-            with self._drawing(work.plan, client):
+            with repeatable(self._device), self._drawing(work.plan, client):
                 losses[row] = self._train_client(work, client)
             rows.append(self._layout.weights(self._module))
         return Trained(
@@ -76,37 +78,45 @@ class SequentialTrainer:
         )
 
     def _train_client(self, work: Assignment, client: int) -> float:
-        for buffer, initial in zip(self._module.buffers(), self._initial_buffers, strict=True):
-            buffer.copy_(initial)
-        self._layout.load(self._module, work.start.parameters, work.start.buffers)
+        self._restore(work.start)
         rule, corrections = work.rule, None
         if rule.corrections is not None:
             corrections = self._layout.trained_part(rule.corrections[client]).to(self._device)
         steps = LocalSteps(rule, self._weights.clone(), corrections)
-        class_weights = class_weights_of(rule, client, self._device)
         losses: list[torch.Tensor] = []
         indices = torch.from_numpy(np.ascontiguousarray(work.plan.indices[client])).to(self._device)
         with self._watched(rule) as activations:
             for size, own in zip(work.plan.sizes[client].tolist(), indices, strict=True):
                 if size == 0:
                     break
-                features, labels = self._resident.batch(own[:size])
-                if self._seen.channels_last:
-                    features = features.contiguous(memory_format=torch.channels_last)
-                logits = self._module(features)
-                loss = batch_loss(logits, labels, class_weights)
-                if rule.penalty is not None:
-                    loss = loss + rule.penalty(logits, labels, activations[0])
+                with explained(client, size):
+                    loss = self._loss(own[:size], rule, client, activations)
                 found = torch.autograd.grad(loss, self._trained, materialize_grads=True)
                 steps.update(self._weights, torch.cat([gradient.reshape(-1) for gradient in found]))
                 losses.append(loss.detach())
         return float(torch.stack(losses).double().mean()) if losses else np.nan
 
+    def _restore(self, start: Weights) -> None:
+        for buffer, initial in zip(self._module.buffers(), self._initial_buffers, strict=True):
+            buffer.copy_(initial)
+        self._layout.load(self._module, start.parameters, start.buffers)
+
+    def _loss(
+        self, indices: torch.Tensor, rule: LocalRule, client: int, activations: list[torch.Tensor]
+    ) -> torch.Tensor:
+        """A batch's loss, penalty included."""
+        features, labels = self._resident.batch(indices)
+        if self._seen.channels_last:
+            features = features.contiguous(memory_format=torch.channels_last)
+        logits = self._module(features)
+        loss = batch_loss(logits, labels, class_weights_of(rule, client, self._device))
+        return loss if rule.penalty is None else loss + rule.penalty(logits, labels, activations[0])
+
     @contextlib.contextmanager
     def _watched(self, rule: LocalRule) -> Iterator[list[torch.Tensor]]:
         """The activations before the last layer where the rule's penalty needs them; views that copy, where needed."""
         with contextlib.ExitStack() as stack:
-            if self._seen.channels_last:
+            if self._seen.views:
                 stack.enter_context(ReshapingViews())
             watched = rule.penalty is not None
             yield stack.enter_context(recorded_input(last_linear(self._module))) if watched else []

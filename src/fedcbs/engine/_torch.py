@@ -27,8 +27,10 @@ __all__ = [
     "batch_loss",
     "class_weights_of",
     "client_seed",
+    "explained",
     "last_linear",
     "recorded_input",
+    "repeatable",
     "seeded",
 ]
 
@@ -106,6 +108,18 @@ def class_weights_of(rule: LocalRule, client: int, device: torch.device) -> torc
     return weights if weights is None else (weights if weights.ndim == 1 else weights[client]).to(device)
 
 
+@contextlib.contextmanager
+def explained(client: int, size: int) -> Iterator[None]:
+    """Say on which batch a model failed (BatchNorm takes no batch of one, for instance)."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InvalidArgumentError(
+            f"the model fails on a batch of {size} of the plan's client {client}: {reason}"
+        ) from error
+
+
 def client_seed(plan: Plan, client: int) -> int:
     """Seed of a client's dropout: a function of its batches, so of the run's seed and the round, of nobody else."""
     steps = int(np.count_nonzero(plan.sizes[client]))
@@ -125,6 +139,21 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(seed)
         yield
+
+
+@contextlib.contextmanager
+def repeatable(device: torch.device) -> Iterator[None]:
+    """On a GPU, let cuDNN take algorithms that give the same bits every time, for a while."""
+    if device.type != "cuda":
+        yield
+        return
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark
+    cudnn.deterministic, cudnn.benchmark = True, False
+    try:
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark = before
 
 
 def last_linear(module: nn.Module) -> nn.Linear:

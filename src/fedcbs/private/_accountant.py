@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Self, final
 
 from fedcbs._files import existing_file, write_whole
 from fedcbs.errors import BudgetSpentError, InvalidArgumentError
-from fedcbs.private._noise import Noise
+from fedcbs.private._noise import CHANGED_COUNTS, Noise
 from fedcbs.private._zcdp import approximate_epsilon
 
 __all__ = ["Accountant", "parse_budget"]
@@ -39,6 +39,8 @@ class Accountant:
         What is spent in pure and in zero-concentrated differential privacy; `pure` is None after a use without a pure cost.
     uses
         How many uploads were charged.
+    adjacency
+        What neighbouring data sets differ in, in all of them; None before the first. Costs of the two kinds do not add up.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Accountant:
     pure: Fraction | None = Fraction(0)
     rho: Fraction = Fraction(0)
     uses: int = 0
+    adjacency: str | None = None
 
     def __post_init__(self) -> None:
         if not (0 < self.epsilon < float("inf")):
@@ -74,8 +77,15 @@ class Accountant:
 
     def charge(self, noise: Noise) -> Accountant:
         """Return the account after one more noised upload, or refuse it."""
+        if self.adjacency not in (None, noise.adjacency):
+            raise InvalidArgumentError(
+                f"noise {noise.spec} is for adjacency={noise.adjacency}, and what was charged so far is for {self.adjacency};"
+                " their costs do not add up: keep to one, or an account for each"
+            )
         pure = None if self.pure is None or noise.epsilon is None else self.pure + noise.epsilon
-        after = dataclasses.replace(self, pure=pure, rho=self.rho + noise.rho, uses=self.uses + 1)
+        after = dataclasses.replace(
+            self, pure=pure, rho=self.rho + noise.rho, uses=self.uses + 1, adjacency=noise.adjacency
+        )
         if after._exceeds():
             raise BudgetSpentError(
                 f"another upload with {noise.spec} would bring epsilon to {after.spent:.6g} of a budget of "
@@ -93,6 +103,7 @@ class Accountant:
             "pure": None if self.pure is None else str(self.pure),
             "rho": str(self.rho),
             "uses": self.uses,
+            "adjacency": self.adjacency,
         }
 
     @classmethod
@@ -114,6 +125,7 @@ class Accountant:
                 pure=None if pure is None else Fraction(pure),
                 rho=Fraction(values["rho"]),
                 uses=int(values["uses"]),
+                adjacency=values["adjacency"],
             )
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             if isinstance(error, InvalidArgumentError):
@@ -121,6 +133,10 @@ class Accountant:
             raise InvalidArgumentError(
                 f"this is no account ({type(error).__name__}: {error}); restore the file from a backup"
             ) from None
+        if account.adjacency not in (None, *CHANGED_COUNTS):
+            raise InvalidArgumentError(
+                f"the account has adjacency={account.adjacency!r}, which is unknown; restore the file from a backup"
+            )
         if account.rho < 0 or account.uses < 0 or (account.pure is not None and account.pure < 0):
             raise InvalidArgumentError("the account holds negative sums; restore the file from a backup")
         return account

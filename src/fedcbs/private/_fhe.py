@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from fedcbs.errors import ProtocolError
 from fedcbs.private._fhe_compute import computing
 from fedcbs.private._fhe_intake import read_upload
-from fedcbs.private._fhe_open import Matrix, blocks, numbers, open_sizes, outside, read_head
+from fedcbs.private._fhe_open import Matrix, Opener, blocks, numbers, open_sizes, outside, read_head
 from fedcbs.private._fhe_parameters import DEGREE, FheParameters
-from fedcbs.private._fhe_release import Opener
 from fedcbs.private._fhe_rows import OpenedRows, RowComputation
 from fedcbs.private._keys import PublicKeys, SecretKeys
 from fedcbs.private._mode import Accepted, Mode, Work
@@ -51,7 +50,7 @@ class Fhe(Mode):
         "the paper's protocol: homomorphic encryption, ciphertext times ciphertext; exact"
     )
     learns: ClassVar[str] = (
-        "the server learns nothing, even with the clients' uploads for ever; the selector learns all inner products and sizes"
+        "the server learns nothing; the selector learns all inner products and sizes, and nothing else"
     )
 
     keeps_blocks: ClassVar[bool] = True

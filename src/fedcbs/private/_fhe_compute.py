@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -26,6 +27,9 @@ from fedcbs.private._workers import Pool
 
 __all__ = ["Computation", "computing"]
 
+CLIENTS_FOR_A_PROCESS = 256
+"""With fewer clients a process takes longer to start than it saves."""
+
 
 @contextlib.contextmanager
 def computing(
@@ -34,12 +38,13 @@ def computing(
     """Give a computation that has its processes, and a folder for what they share."""
     with contextlib.ExitStack() as stack:
         state = work.state
-        if state is None and work.processes > 0:
+        processes = min(work.processes, math.ceil(len(uploads) / CLIENTS_FOR_A_PROCESS))
+        if state is None and processes > 0:
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fedcbs-")))
         blocks = Blocks(state)
         stack.enter_context(blocks.locked())
         parts = {name: public.parts[name] for name in ("encryption", "relinearisation", "splitting")}
-        pool = Pool(Worker, (parameters, parts, blocks, guards), processes=work.processes)
+        pool = Pool(Worker, (parameters, parts, blocks, guards), processes=processes)
         stack.enter_context(pool)
         plan = Plan(parameters, assign_slots(uploads, state), dict(uploads.digests), public.fingerprint)
         if state is not None:

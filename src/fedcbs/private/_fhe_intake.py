@@ -72,7 +72,8 @@ class Intake:
             check.add(place, residues)
         left, right, diagonals = self._groups(accepted)
         found = {"refused": refused, "order": check.order, "left": list(left), "right": list(right)}
-        checks = [self._syndrome(total) for total in check.totals] if accepted else []
+        weights = self._weights()
+        checks = [self._syndrome(total, weights) for total in check.totals] if accepted else []
         return pack("batch", found, *left.values(), *right.values(), *diagonals, *checks)
 
     def _groups(self, clients: dict[int, Any]) -> tuple[dict[int, bytes], dict[int, bytes], list[bytes]]:
@@ -86,12 +87,16 @@ class Intake:
         turned = {group: server.write([server.right_group(members)]) for group, members in right.items()}
         return found, turned, []
 
-    def _syndrome(self, total: Words) -> bytes:
-        server, parameters = self._server, self._parameters
-        weights = uniform_below(parameters.plain, DEGREE)
-        weights[-parameters.own % DEGREE] = 0  # times x**-k; the coefficient 0 of the product adds up
-        plain = server.evaluator.transform_to_ntt(server.ring.plaintext(weights), server.ring.levels[3])
-        product = server.evaluator.multiply_plain(server.ring.join(server.ring.header(3), total), plain)
+    def _weights(self) -> Any:
+        """Uniform weights of the coefficients that are nobody's: coefficient 0 of a product with them adds up."""
+        weights = uniform_below(self._parameters.plain, DEGREE)
+        weights[-self._parameters.own % DEGREE] = 0  # coefficient k is multiplied by that of x**-k
+        ring = self._server.ring
+        return self._server.evaluator.transform_to_ntt(ring.plaintext(weights), ring.levels[3])
+
+    def _syndrome(self, total: Words, weights: Any) -> bytes:
+        server = self._server
+        product = server.evaluator.multiply_plain(server.ring.join(server.ring.header(3), total), weights)
         return server.releaser.release(product, np.zeros(1, np.int64))
 
 
@@ -103,16 +108,26 @@ class _Check:
         secrets.SystemRandom().shuffle(self.order)
         self._numbers = {place: number for number, place in enumerate(self.order, 1)}
         self._moduli = np.array(parameters.data_primes, np.uint64)[:, None]
-        self.totals = np.zeros((SYNDROMES, 2, len(parameters.data_primes), DEGREE), np.uint64)
+        self._inverses = (1 - 2.0**-50) / self._moduli.astype(
+            np.float64
+        )  # never a quotient that is too large
+        self._totals = np.zeros((SYNDROMES, 2, len(parameters.data_primes), DEGREE), np.uint64)
 
     def add(self, place: int, residues: Words) -> None:
+        """Add a ciphertext to the sums. They stay below 2**63, for 128 clients and moduli of 55 bits."""
         number = np.uint64(self._numbers[place])
-        for power, total in enumerate(self.totals):
+        for power, total in enumerate(self._totals):
             if power:
-                residues = residues * number % self._moduli
+                residues = residues * number
+                residues -= (residues * self._inverses).astype(
+                    np.uint64
+                ) * self._moduli  # below twice the modulus
             total += residues
-            if power == SYNDROMES - 1:
-                self.totals %= self._moduli
+
+    @property
+    def totals(self) -> Words:
+        """The sums."""
+        return self._totals % self._moduli
 
 
 def writers_outside(syndromes: Sequence[int], order: Sequence[int], plain: int) -> list[int]:

@@ -31,6 +31,7 @@ TAIL = 8.0
 LEAST_DISTANCE, COEFFICIENTS = 32.0, 2.0**25
 """What a result for 3,500 clients (30 million coefficients) must reach: a statistical distance of at most 2**-32."""
 BATCH = 64
+"""Clients in a batch, or in the largest group; the noise of a check grows with its power of 3.5."""
 TYPICAL_CLIENTS = 2500
 COST_SWITCH, COST_PRODUCT, COST_RESULT = 2.0, 0.32, 5.5
 """Milliseconds; only their ratios matter."""
@@ -87,10 +88,10 @@ class FheParameters:
     def _sides(self) -> tuple[int, int]:
         pairs = DEGREE // self.columns // self.depth
         if self.single:
-            return pairs, 1
+            return min(pairs, 2 * BATCH), 1
         choices = []
         for ratio in (1, 2):
-            right = max(math.isqrt(pairs // ratio), 1)
+            right = max(min(math.isqrt(pairs // ratio), BATCH // ratio), 1)
             choices.append((ratio * right, right))
         return max(
             (side for side in choices if side[0] * side[1] <= pairs), key=lambda side: side[0] * side[1]
@@ -135,7 +136,8 @@ class FheParameters:
         right = FRESH * self.columns * math.sqrt(self.right + 1)
         product = self.plain * left * right * math.sqrt(DEGREE * self.columns) * TAIL
         rounding = TAIL * DEGREE  # of three polynomials, times 1, s and s**2
-        return math.log2(product / self.data_primes[-1] + rounding)
+        check = FRESH * self.batch**3.5 * self.plain * math.sqrt(DEGREE) * TAIL  # see _fhe_intake.py
+        return math.log2(max(product, check) / self.data_primes[-1] + rounding)
 
     @property
     def flood_bits(self) -> int:

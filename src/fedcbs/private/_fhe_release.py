@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from fedcbs.private._fhe_parameters import DEGREE, FheParameters
 from fedcbs.private._flood import flood, times, uniform_below
-from fedcbs.private._seal import Ring, Words, pack_residues, packed_size, unpack_residues
-from fedcbs.private._wire import Buffer
+from fedcbs.private._seal import Ring, Words, pack_residues, packed_size
 
-__all__ = ["Guards", "Opener", "Releaser", "released_size"]
+__all__ = ["Guards", "Releaser", "released_size"]
 
 
 @dataclass(frozen=True)
@@ -100,37 +99,6 @@ class Releaser:
         ring.evaluator.transform_to_ntt_inplace(found)
         values: Words = ring.split(found)[1][0]
         return values
-
-
-@final
-class Opener:
-    """Decrypts results: the selector's part.
-
-    Parameters
-    ----------
-    parameters
-        Those of the mode.
-    secret
-        The selector's secret key, as SEAL writes it.
-    """
-
-    def __init__(self, parameters: FheParameters, secret: bytes) -> None:
-        self._parameters = parameters
-        self._ring = ring = parameters.ring()
-        self._decryptor = ring.seal.Decryptor(ring.context, ring.context.from_secret_str(secret))
-        fresh = ring.join(ring.header(3), ring.split(ring.throwaway.encrypt_zero())[1])
-        ring.evaluator.mod_switch_to_inplace(fresh, ring.levels[1])
-        self._header = ring.split(fresh)[0]  # switching down leaves its trace in it, always the same
-        self._inverse = pow(parameters.columns, -2, parameters.plain)
-
-    def values(self, result: Buffer, where: NDArray[np.int64], *, split: bool = False) -> NDArray[np.int64]:
-        """Return the coefficients `where` of a result, less the factor that splitting both operands has left."""
-        primes = self._parameters.data_primes[:1]
-        residues = unpack_residues(result, primes, polynomials=2, degree=DEGREE)
-        plaintext = self._decryptor.decrypt(self._ring.join(self._header, residues))
-        found = self._ring.coefficients(plaintext)[where]
-        factor = self._inverse if split else 1
-        return times(found, factor, self._parameters.plain).view(np.int64)
 
 
 def _reduced(values: Words, moduli: Words) -> Words:

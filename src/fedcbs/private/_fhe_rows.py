@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from fedcbs.errors import InvalidArgumentError, ProtocolError, UploadError
 from fedcbs.imbalance import RowsOnDemandGram
 from fedcbs.private._fhe_compute import Computation, computing
-from fedcbs.private._fhe_open import blocks, numbers, open_sizes, outside, read_head
+from fedcbs.private._fhe_open import Opener, blocks, numbers, open_sizes, outside, read_head
 from fedcbs.private._fhe_parameters import FheParameters
-from fedcbs.private._fhe_release import Opener, released_size
+from fedcbs.private._fhe_release import released_size
 from fedcbs.private._fhe_server import result_places
 from fedcbs.private._keys import PublicKeys, SecretKeys
 from fedcbs.private._mode import Accepted, Work, read_names, read_refused

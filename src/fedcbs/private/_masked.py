@@ -74,7 +74,7 @@ class Masked(Mode):
 
     @property
     def _width(self) -> int:
-        return self.sizes.word_bits // 8
+        return -(-self.sizes.word_bits // 8)
 
     def _keygen(self) -> tuple[dict[str, bytes], dict[str, bytes]]:
         ring = self.sizes.ring()
@@ -202,7 +202,7 @@ class Masked(Mode):
         words = np.zeros((len(payloads), self.num_classes, 8), np.uint8)
         found = np.frombuffer(b"".join(payload[:-BOX] for payload in payloads), np.uint8)
         words[:, :, : self._width] = found.reshape(len(payloads), self.num_classes, self._width)
-        return words.view("<u8")[:, :, 0].astype(np.uint64)
+        return low_bits(words.view("<u8")[:, :, 0].astype(np.uint64), self.sizes.word_bits)
 
     # The selector.
 

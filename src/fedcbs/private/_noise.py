@@ -46,6 +46,8 @@ class Noise(abc.ABC):
     """A law of noise for label counts, with what one use of it costs."""
 
     name: ClassVar[str]
+    adjacency: Adjacency
+    """What neighbouring data sets differ in."""
 
     @property
     @abc.abstractmethod
@@ -67,7 +69,9 @@ class Noise(abc.ABC):
         """Draw noise for that many counts."""
 
     @final
-    def apply(self, label_counts: ArrayLike, rng: np.random.Generator | None = None) -> NDArray[np.int64]:
+    def apply(
+        self, label_counts: ArrayLike, rng: np.random.Generator | None = None, *, most: int | None = None
+    ) -> NDArray[np.int64]:
         """Return label counts, of one client or of many, with noise and nothing below 0.
 
         Parameters
@@ -77,6 +81,8 @@ class Noise(abc.ABC):
         rng
             For experiments that must repeat. A client leaves it out: the system's generator for secrets is used then,
             and whoever knows a seed could take the noise off again.
+        most
+            Most examples that a client may have; noised counts that add up to more are scaled down.
 
         Examples
         --------
@@ -88,6 +94,12 @@ class Noise(abc.ABC):
         counts = _checks.counts_matrix(np.asarray(label_counts)[None] if single else label_counts)
         drawn = self.draw(counts.size, Uniform(os.urandom if rng is None else rng.bytes))
         noised: NDArray[np.int64] = np.clip(counts + drawn.reshape(counts.shape), 0, _checks.EXACT)
+        if most is not None:
+            sizes = noised.sum(axis=1, keepdims=True)
+            shrunk = (
+                noised.astype(object) * most // np.maximum(sizes, 1)
+            )  # whole numbers that do not overflow
+            noised = np.where(sizes > most, shrunk, noised).astype(np.int64)
         return noised.reshape(shape)
 
 
@@ -116,7 +128,6 @@ class DiscreteLaplace(Noise):
     name: ClassVar[str] = "laplace"
 
     epsilon_each: Fraction
-    adjacency: Adjacency
 
     def __init__(self, epsilon: object, adjacency: str = "add-remove") -> None:
         object.__setattr__(self, "epsilon_each", _fraction(epsilon, "epsilon", 100))
@@ -167,7 +178,6 @@ class DiscreteGaussian(Noise):
     name: ClassVar[str] = "gaussian"
 
     rho_each: Fraction
-    adjacency: Adjacency
 
     def __init__(
         self,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import struct
+import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -10,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from fedcbs._checks import counts_matrix, integers
 from fedcbs._files import existing_file, write_whole
 from fedcbs.errors import InvalidArgumentError
 from fedcbs.imbalance import DenseGram
@@ -118,19 +122,36 @@ class OpenedGram:
         """Read what :meth:`save` wrote."""
         file = existing_file(path, "path")
         try:
-            with np.load(file, allow_pickle=False) as archive:
+            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-            counts = arrays.get("label_counts")
-            reasons = dict(line.split(": ", 1) for line in arrays["refused"].tolist())
-            return cls(
-                tuple(arrays["clients"].tolist()),
-                arrays["num_examples"].astype(np.int64),
-                int(arrays["num_classes"]),
-                None if counts is not None else arrays["gram"].astype(np.int64),
-                counts,
-                reasons,
-            )
-        except (KeyError, ValueError, OSError, EOFError) as error:
+            return _from_arrays(arrays)
+        except _UNREADABLE as error:
             raise InvalidArgumentError(
                 f"path={str(file)!r} holds no opened Gram ({error}); write one with fedcbs private open"
             ) from error
+
+
+_UNREADABLE = (
+    *(KeyError, ValueError, TypeError, IndexError, OSError, EOFError),
+    *(MemoryError, OverflowError, NotImplementedError, RuntimeError, SyntaxError, struct.error),
+    *(zipfile.BadZipFile, zlib.error, AttributeError),
+)
+"""What NumPy and zipfile raise on damaged files."""
+
+
+def _from_arrays(arrays: Mapping[str, NDArray[Any]]) -> OpenedGram:
+    clients = tuple(str(name) for name in arrays["clients"].tolist())
+    sizes = integers(arrays["num_examples"], "num_examples")
+    counts = counts_matrix(arrays["label_counts"]) if "label_counts" in arrays else None
+    matrix = None if counts is not None else integers(arrays["gram"], "gram", ndim=2)
+    number = len(clients)
+    rows = counts if counts is not None else matrix
+    assert rows is not None
+    if (
+        len(sizes) != number
+        or len(rows) != number
+        or (matrix is not None and matrix.shape != (number, number))
+    ):
+        raise ValueError("its arrays differ in length")
+    reasons = dict(str(line).split(": ", 1) for line in arrays["refused"].tolist())
+    return OpenedGram(clients, sizes, int(arrays["num_classes"]), matrix, counts, reasons)

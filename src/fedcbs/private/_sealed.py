@@ -65,8 +65,8 @@ class Sealed(Mode):
     name: ClassVar[str] = "sealed"
     summary: ClassVar[str] = "sealed boxes to the selector, order of classes hidden; millions of clients"
     learns: ClassVar[str] = (
-        "the server learns nothing; the selector learns every client's counts, up to an order of the classes that only clients "
-        "know if they share a class secret"
+        "the server learns nothing; the selector learns every client's counts, in an order of classes that only clients know "
+        "(if they share a class secret)"
     )
     hides_order: ClassVar[bool] = True
 

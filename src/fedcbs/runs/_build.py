@@ -76,6 +76,9 @@ def build(config: RunConfig, *, folder: Path | None = None, note: Note | None = 
     """
     _check_run(config)
     parts = _parts(config)
+    if config.data.directory is not None:  # so that a run can be resumed from wherever
+        directory = Path(config.data.directory).expanduser().absolute()
+        config = config.with_options({"data.directory": str(directory)})
     dataset = load_dataset(config.data.dataset, data_dir=config.data.directory)
     config = _settled(config, dataset, parts)
     own = config.partition

@@ -119,12 +119,11 @@ def compare(
     done = _Done(jobs, progress)
     done.tell()
     left = [job for job in jobs if not _is_done(Path(job.path))]
-    if min(workers, len(left)) <= 1:
-        for job in left:
-            _run_job(job, done.watch(job))
-    else:
-        done.alone = [dataclasses.replace(job, threads=job.threads or 1) for job in left]
-        work_off(done.alone, _run_job, workers=min(workers, len(left)), seen=done.seen)
+    try:
+        _work(left, min(workers, len(left)), done)
+    except InvalidArgumentError:
+        _withdraw(Path(out))
+        raise
     runs: dict[str, list[Run]] = {}
     for job in jobs:
         runs.setdefault(job.name, []).append(read_run(job.path))
@@ -135,6 +134,16 @@ def compare(
     )
 
 
+def _work(jobs: Sequence[Job], workers: int, done: _Done) -> None:
+    """Do what is left, in this process or in several."""
+    if workers <= 1:
+        for job in jobs:
+            _run_job(job, done.watch(job))
+    else:
+        alone = [dataclasses.replace(job, threads=job.threads or 1) for job in jobs]
+        work_off(alone, _run_job, workers=workers, seen=done.seen)
+
+
 class _Done:
     """Counts rounds over all runs."""
 
@@ -142,7 +151,6 @@ class _Done:
         self._progress = progress
         self._rounds = {job.path: _rounds_of(Path(job.path)) for job in jobs}
         self._total = sum(job.rounds for job in jobs)
-        self.alone: list[Job] = []
 
     def tell(self) -> None:
         """Report where it stands."""
@@ -223,6 +231,18 @@ def _claim(out: Path, config: RunConfig) -> None:
             f"out={str(out)!r} holds other files; name a directory that is empty or new"
         )
     directory.write_json(COMPARISON, document)
+
+
+def _withdraw(out: Path) -> None:
+    """Take the directory back if no run began in it, so that the corrected command may have it."""
+    if any(out.rglob(CONFIG)):
+        return
+    (out / COMPARISON).unlink(missing_ok=True)
+    for folder in sorted((path for path in out.rglob("*") if path.is_dir()), reverse=True):
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    if not any(out.iterdir()):
+        out.rmdir()
 
 
 def _common_target(runs: Mapping[str, Sequence[Run]]) -> tuple[float, ...]:

@@ -49,6 +49,7 @@ CHECKPOINT, PREVIOUS, MODEL, LOCK = (
     "model.safetensors",
     "run.lock",
 )
+KEPT_BY_OTHERS = ("statistics.npz", "statistics-traffic.json", "control-variates.bin")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DAMAGED = (
     OSError,
@@ -96,13 +97,10 @@ class RunDirectory:
     def make(cls, path: str | os.PathLike[str]) -> RunDirectory:
         """Make a directory for a new run; one that holds a run already is refused."""
         folder = Path(path)
-        if (folder / CONFIG).exists():
-            raise RunError(
-                f"{str(folder)!r} holds a run already; go on with it by `fedcbs resume {folder}`, or name another directory"
-            )
+        cls(folder).refuse_a_run()
         if folder.exists() and not folder.is_dir():
             raise InvalidArgumentError(f"out={str(folder)!r} is a file; name a directory")
-        if folder.is_dir() and any(entry.name != LOCK for entry in folder.iterdir()):
+        if folder.is_dir() and not all(_is_leftover(entry) for entry in folder.iterdir()):
             raise InvalidArgumentError(
                 f"out={str(folder)!r} holds other files; name a directory that is empty or new"
             )
@@ -123,6 +121,21 @@ class RunDirectory:
                 f"{str(folder)!r} holds no run; name a directory that `fedcbs run --out` made"
             )
         return cls(folder)
+
+    def refuse_a_run(self) -> None:
+        """Refuse a directory in which a run began."""
+        if (self.path / CONFIG).exists():
+            raise RunError(
+                f"{str(self.path)!r} holds a run already; go on with it by `fedcbs resume {self.path}`, or name another"
+                " directory"
+            )
+
+    def clear(self) -> None:
+        """Remove what a process left that was killed before its run began; the lock is held."""
+        self.refuse_a_run()
+        for entry in list(self.path.iterdir()):
+            if entry.name != LOCK and _is_leftover(entry):
+                entry.unlink()
 
     def leave_nothing(self, *, keep_folder: bool) -> None:
         """Take back a directory in which no run began."""
@@ -240,6 +253,11 @@ class RunDirectory:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
             self._rounds = os.open(self.path / ROUNDS, flags, 0o644)
         return self._rounds
+
+
+def _is_leftover(entry: Path) -> bool:
+    """Whether a file may be from a run that was killed before it began."""
+    return entry.name in (LOCK, POPULATION, *KEPT_BY_OTHERS) or entry.name.endswith(".part")
 
 
 def _record(line: bytes, number: int, path: Path) -> RoundRecord:

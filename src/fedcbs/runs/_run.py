@@ -91,6 +91,7 @@ def start(
     was_there = Path(out).exists()
     directory = RunDirectory.make(out)
     with directory.locked():
+        directory.clear()
         try:
             built = build(config, folder=directory.path, note=note)
         except BaseException:

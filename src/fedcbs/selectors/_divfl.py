@@ -20,6 +20,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from fedcbs import _checks
 from fedcbs.errors import UnknownNameError
 from fedcbs.selectors._base import Draw, Selector
 from fedcbs.selectors._feedback import Feedback
@@ -99,6 +100,7 @@ class DivFL(Selector[UpdateState]):
     def __post_init__(self) -> None:
         if self.method not in ("greedy", "lazy", "stochastic"):
             raise UnknownNameError("method", self.method, ("greedy", "lazy", "stochastic"))
+        _checks.boolean(self.weigh_by_represented, "weigh_by_represented")
 
     def _init(self, num_clients: int) -> UpdateState:
         return UpdateState.empty(num_clients)

@@ -75,6 +75,7 @@ class OrnsteinUhlenbeck(Selector[OrnsteinUhlenbeckState]):
     def __post_init__(self) -> None:
         _checks.real(self.significance, "significance", minimum=0)
         _checks.fraction(self.decay, "decay", allow_zero=True)
+        _checks.boolean(self.learn_decay, "learn_decay")
 
     def _init(self, num_clients: int) -> OrnsteinUhlenbeckState:
         state = OrnsteinUhlenbeckState.empty(num_clients)

@@ -77,6 +77,8 @@ def parse_selector(text: str) -> Selector[Any]:
         option, equals, value = pair.partition("=")
         if not equals:
             raise InvalidArgumentError(f"selector={text!r}: {pair!r} must have the form option=value")
+        if option in options:
+            raise InvalidArgumentError(f"selector={text!r} gives {option!r} twice; give it once")
         options[option] = _parse_value(value)
     return make_selector(name, **options)
 

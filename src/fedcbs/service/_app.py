@@ -8,6 +8,8 @@ GET         /v1/federations/{federation}                  how it stands
 GET         /v1/federations/{federation}/public           public keys, for everybody with a certificate
 POST        /v1/federations/{federation}/masks            sealed seeds in, masks out
 PUT         /v1/federations/{federation}/statistics       the Gram that the server computed
+PUT         /v1/federations/{federation}/rows             sizes and diagonal, where rows come on demand
+PUT         /v1/federations/{federation}/rows/{client}    the row of one client
 PUT/DELETE  /v1/federations/{federation}/uploads/{client} one client's upload, by the owner or by that client
 POST        /v1/federations/{federation}/rounds/{n}       the cohort of a round
 PUT         /v1/federations/{federation}/rounds/{n}       the outcome of a round
@@ -31,7 +33,7 @@ from fedcbs.errors import FedCBSError, InvalidArgumentError, MissingExtraError, 
 from fedcbs.service import _codec as codec
 from fedcbs.service._errors import error_to_json, status_of
 from fedcbs.service._limits import Limits, Pace
-from fedcbs.service._link import FederationOptions
+from fedcbs.service._link import FederationOptions, Membership
 from fedcbs.service._local import LocalSelector
 
 if TYPE_CHECKING:
@@ -85,6 +87,8 @@ def make_app(
         (f"{one}/public", "GET", calls.public),
         (f"{one}/masks", "POST", calls.masks),
         (f"{one}/statistics", "PUT", calls.statistics),
+        (f"{one}/rows", "PUT", calls.rows),
+        (f"{one}/rows/{{client}}", "PUT", calls.row),
         (f"{one}/uploads/{{client}}", "PUT", calls.upload),
         (f"{one}/uploads/{{client}}", "DELETE", calls.remove),
         (f"{one}/rounds/{{round_index:int}}", "POST", calls.select),
@@ -171,8 +175,18 @@ class _Calls:
     async def statistics(self, request: Request) -> Response:
         name = await self._owned(request)
         gram = await self._body(request, self._limits.largest_request)
-        members = await _thread(self._link.put_statistics, name, gram)
-        return _json({"clients": list(members.clients), "refused": dict(members.refused)})
+        return _members(await _thread(self._link.put_statistics, name, gram))
+
+    async def rows(self, request: Request) -> Response:
+        name = await self._owned(request)
+        setup = await self._body(request, self._limits.largest_request)
+        return _members(await _thread(self._link.put_rows, name, setup))
+
+    async def row(self, request: Request) -> Response:
+        name = await self._owned(request)
+        row = await self._body(request, self._limits.largest_request)
+        await _thread(self._link.put_row, name, request.path_params["client"], row)
+        return _json({})
 
     async def upload(self, request: Request) -> Response:
         name, client = await self._owned(request, or_client=True), request.path_params["client"]
@@ -312,6 +326,10 @@ def _json(document: object, status: int = 200, headers: dict[str, str] | None = 
     from starlette.responses import JSONResponse
 
     return JSONResponse(document, status, headers)
+
+
+def _members(members: Membership) -> Response:
+    return _json({"clients": list(members.clients), "refused": dict(members.refused)})
 
 
 def _bytes(content: bytes) -> Response:

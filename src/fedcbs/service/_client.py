@@ -11,9 +11,9 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,8 @@ from fedcbs.service._errors import MORE_LATER, error_from_json
 from fedcbs.service._link import Cohort, FederationOptions, FederationStatus, Membership, SelectorLink
 
 __all__ = ["SelectorClient"]
+
+Made = TypeVar("Made")
 
 LOG = logging.getLogger("fedcbs.service")
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -71,20 +73,19 @@ class SelectorClient(SelectorLink):
 
     def create(self, federation: str, options: FederationOptions) -> FederationStatus:
         """Make a federation and its keys; one that exists with the same options stays as it is."""
-        found = self._json("PUT", _path(federation), dataclasses.asdict(options))
-        return FederationStatus(**found)
+        return self._json("PUT", _path(federation), dataclasses.asdict(options), made=_status)
 
     def status(self, federation: str) -> FederationStatus:
         """Say how a federation stands."""
-        return FederationStatus(**self._json("GET", _path(federation)))
+        return self._json("GET", _path(federation), made=_status)
 
     def federations(self) -> tuple[str, ...]:
         """Names of the federations that the caller may use."""
-        return tuple(self._json("GET", "/v1/federations")["federations"])
+        return self._json("GET", "/v1/federations", made=lambda found: tuple(found["federations"]))
 
     def health(self) -> bool:
         """Whether the service answers and can read its state."""
-        return bool(self._json("GET", "/health")["status"] == "ok")
+        return self._json("GET", "/health", made=lambda found: bool(found["status"] == "ok"))
 
     def public_keys(self, federation: str) -> PublicKeys:
         """Return what clients encrypt with; check its fingerprint against one that came another way."""
@@ -96,8 +97,15 @@ class SelectorClient(SelectorLink):
 
     def put_statistics(self, federation: str, gram: bytes) -> Membership:
         """Hand in what the server computed from the uploads; it takes the place of what was there."""
-        found = json.loads(self._send("PUT", _path(federation, "statistics"), gram))
-        return Membership(tuple(found["clients"]), found["refused"])
+        return _understood(self._send("PUT", _path(federation, "statistics"), gram), _membership)
+
+    def put_rows(self, federation: str, setup: bytes) -> Membership:
+        """Hand in sizes and diagonal instead of the whole matrix, in mode ``fhe``; `select` then asks for single rows."""
+        return _understood(self._send("PUT", _path(federation, "rows"), setup), _membership)
+
+    def put_row(self, federation: str, client: str, row: bytes) -> None:
+        """Hand in one row, which is kept."""
+        self._send("PUT", _path(federation, "rows", client), row)
 
     def put_upload(self, federation: str, client: str, upload: bytes) -> None:
         """Hand in one client's upload, where the selector does the server's computation too."""
@@ -123,7 +131,7 @@ class SelectorClient(SelectorLink):
             if value is not None
         }
         document = {"answered": list(answered), "failed": list(failed), "learnt": told}
-        self._json("PUT", _path(federation, "rounds", str(round_index)), document)
+        self._json("PUT", _path(federation, "rounds", str(round_index)), document, made=dict)
 
     def _select(
         self,
@@ -145,18 +153,17 @@ class SelectorClient(SelectorLink):
                 for key, (clients, values) in answers.items()
             },
         }
-        return codec.cohort_from_json(
-            self._json("POST", _path(federation, "rounds", str(round_index)), document)
-        )
+        path = _path(federation, "rounds", str(round_index))
+        return self._json("POST", path, document, made=codec.cohort_from_json)
 
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
             self._drop()
 
-    def _json(self, method: str, path: str, document: object = None) -> Any:
+    def _json(self, method: str, path: str, document: object = None, *, made: Callable[[Any], Made]) -> Made:
         body = b"" if document is None else json.dumps(document).encode()
-        return json.loads(self._send(method, path, body))
+        return _understood(self._send(method, path, body), made)
 
     def _send(self, method: str, path: str, body: bytes = b"") -> bytes:
         """Send a request until there is an answer or patience ends."""
@@ -220,6 +227,22 @@ class SelectorClient(SelectorLink):
             raise NotAllowedError(
                 f"the selector at {self._url} does not accept this certificate ({error.reason}); ask its operator for one"
             ) from error
+
+
+def _understood(content: bytes, made: Callable[[Any], Made]) -> Made:
+    """Make something of an answer, whatever is at that address."""
+    try:
+        return made(json.loads(content))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ServiceError("the answer makes no sense; is this the address of a selector?") from None
+
+
+def _status(found: Any) -> FederationStatus:
+    return FederationStatus(**found)
+
+
+def _membership(found: Any) -> Membership:
+    return Membership(tuple(found["clients"]), dict(found["refused"]))
 
 
 def _problem(status: int, content: bytes) -> Exception:

@@ -12,6 +12,7 @@ from fedcbs.errors import (
     FedCBSError,
     NotAllowedError,
     ProtocolError,
+    RowNeededError,
     ServiceError,
     UnknownNameError,
     UploadError,
@@ -24,6 +25,7 @@ MORE_LATER = (429, 503)
 
 _STATUSES: tuple[tuple[type[FedCBSError], int], ...] = (
     (AnswersNeededError, 428),
+    (RowNeededError, 428),
     (ConflictError, 409),
     (NotAllowedError, 403),
     (ServiceError, 503),
@@ -46,6 +48,8 @@ def error_to_json(error: FedCBSError) -> dict[str, Any]:
     document: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, AnswersNeededError):
         document |= {"need": error.need, "clients": list(error.clients)}
+    if isinstance(error, RowNeededError):
+        document |= {"client": error.client}
     if isinstance(error, UploadError):
         document |= {"client": error.client, "reason": error.reason}
     return document
@@ -61,6 +65,8 @@ def error_from_json(document: Mapping[str, Any]) -> FedCBSError:
     name = document.get("error")
     if name == "AnswersNeededError":
         return AnswersNeededError(str(document.get("need")), map(str, document.get("clients", ())), message)
+    if name == "RowNeededError":
+        return RowNeededError(str(document.get("client")))
     if name == "UploadError":
         return UploadError(str(document.get("client")), str(document.get("reason")))
     kind = getattr(errors, str(name), None)

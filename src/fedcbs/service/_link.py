@@ -22,15 +22,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedcbs.errors import AnswersNeededError
+from fedcbs.errors import AnswersNeededError, RowNeededError
 from fedcbs.private import PublicKeys
 from fedcbs.private._mode import DEFAULT_MAX_EXAMPLES
 from fedcbs.selectors import Need
 
-__all__ = ["Ask", "Cohort", "FederationOptions", "FederationStatus", "Membership", "SelectorLink"]
+__all__ = ["Ask", "Cohort", "FederationOptions", "FederationStatus", "FetchRow", "Membership", "SelectorLink"]
 
 Ask = Callable[[Need, tuple[str, ...]], ArrayLike]
 """Called with what the selector wants to know and of which clients; returns one row for each, in that order."""
+
+FetchRow = Callable[[str], bytes]
+"""Called with the name of a client; returns its row, as the server computes it in mode ``fhe``."""
 
 MOST_QUESTIONS = 16
 
@@ -162,6 +165,14 @@ class SelectorLink(abc.ABC):
         """Hand in what the server computed from the uploads; it takes the place of what was there."""
 
     @abc.abstractmethod
+    def put_rows(self, federation: str, setup: bytes) -> Membership:
+        """Hand in sizes and diagonal instead of the whole matrix, in mode ``fhe``; `select` then asks for single rows."""
+
+    @abc.abstractmethod
+    def put_row(self, federation: str, client: str, row: bytes) -> None:
+        """Hand in one row, which is kept."""
+
+    @abc.abstractmethod
     def put_upload(self, federation: str, client: str, upload: bytes) -> None:
         """Hand in one client's upload, where the selector does the server's computation too (see the docs on enclaves)."""
 
@@ -200,6 +211,7 @@ class SelectorLink(abc.ABC):
         cohort_size: int,
         available: Sequence[str],
         ask: Ask | None = None,
+        fetch_row: FetchRow | None = None,
         redo: bool = False,
     ) -> Cohort:
         """Choose the cohort of a round.
@@ -216,11 +228,13 @@ class SelectorLink(abc.ABC):
             Names of the clients that can be picked.
         ask
             Gets from clients what the selector wants to know beside label statistics: losses, updates, durations.
+        fetch_row
+            Computes a row of the Gram, where rows come on demand. Each is asked for once, and kept.
         redo
             Whether to forget this round and all that followed, where another answer was given before.
         """
         answers: dict[str, Any] = {}
-        for _ in range(MOST_QUESTIONS):
+        while True:
             try:
                 return self._select(
                     federation,
@@ -231,11 +245,14 @@ class SelectorLink(abc.ABC):
                     redo=redo,
                 )
             except AnswersNeededError as question:
-                if ask is None:
+                if ask is None or len(answers) == MOST_QUESTIONS:
                     raise
                 told = np.asarray(ask(Need(question.need), question.clients), dtype=np.float64)
                 answers[f"{question.need} {len(answers)}"] = (question.clients, told)
-        raise AnswersNeededError("anything", (), f"more than {MOST_QUESTIONS} questions in one round")
+            except RowNeededError as question:
+                if fetch_row is None:
+                    raise
+                self.put_row(federation, question.client, fetch_row(question.client))
 
     @abc.abstractmethod
     def _select(

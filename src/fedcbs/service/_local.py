@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import os
 import secrets
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, final
 
 import numpy as np
@@ -18,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from fedcbs import _checks
 from fedcbs.errors import ConflictError, InvalidArgumentError, UnknownNameError
 from fedcbs.imbalance import qcid_from_gram
-from fedcbs.private import Keys, PublicKeys, SecretKeys, make_mode, mode_of
+from fedcbs.private import Keys, OpenedGram, PublicKeys, SecretKeys, make_mode, mode_of
 from fedcbs.private._wire import check_name
-from fedcbs.selectors import Feedback, Information, Need, Round, Selection, parse_selector
+from fedcbs.selectors import Information, Round, Selection, parse_selector
 from fedcbs.service import _codec as codec
 from fedcbs.service._information import Answers, ToldInformation, grown_state
 from fedcbs.service._isolated import masks_apart, open_apart
@@ -32,15 +31,28 @@ from fedcbs.service._link import (
     Membership,
     SelectorLink,
 )
-from fedcbs.service._statistics import Statistics, opened_from_bytes, write_statistics
+from fedcbs.service._requests import (
+    check_federation,
+    check_selector,
+    digest_of_outcome,
+    feedback_of,
+    first_digit,
+    options_of,
+    out_of_order,
+)
+from fedcbs.service._rows import RowOpeners
+from fedcbs.service._statistics import (
+    OpenedDiagonal,
+    Statistics,
+    opened_from_bytes,
+    told_of_refused,
+    write_statistics,
+)
 from fedcbs.service._store import IN_MEMORY, Store
 
 __all__ = ["LocalSelector", "ReportedQCID"]
 
 ReportedQCID = Literal["no", "rounded", "exact"]
-COUNTING_MODES = ("sealed",)
-"""Modes in which the selector opens label counts, in an order of the classes that the clients share."""
-
 REPORTED: tuple[ReportedQCID, ...] = ("no", "rounded", "exact")
 
 
@@ -75,7 +87,7 @@ class LocalSelector(SelectorLink):
         if report_qcid not in REPORTED:
             raise UnknownNameError("report_qcid", report_qcid, REPORTED)
         self._store, self._report = Store(state), report_qcid
-        self._statistics = Statistics(self._store)
+        self._statistics, self._openers = Statistics(self._store), RowOpeners()
 
     def create(self, federation: str, options: FederationOptions, *, owner: str = "") -> FederationStatus:
         """Make a federation and its keys; one that exists with the same options stays as it is.
@@ -89,9 +101,9 @@ class LocalSelector(SelectorLink):
         owner
             Who alone may use it.
         """
-        _checked_federation(federation)
+        check_federation(federation)
         mode = make_mode(options.mode, num_classes=options.num_classes, max_examples=options.max_examples)
-        _check_selector(options)
+        check_selector(options)
         if options.seed is not None:
             _checks.integer(options.seed, "seed", minimum=0, maximum=2**63 - 1)
         if not self._exists(federation, options, owner):
@@ -103,7 +115,7 @@ class LocalSelector(SelectorLink):
     def status(self, federation: str) -> FederationStatus:
         """Say how a federation stands."""
         row = self._federation(federation)
-        options = _options(row)
+        options = options_of(row)
         last, observed = self._store.rows(
             "SELECT max(round_index), max(CASE WHEN observed IS NOT NULL THEN round_index END)"
             " FROM rounds WHERE federation=?",
@@ -154,16 +166,46 @@ class LocalSelector(SelectorLink):
 
     def put_statistics(self, federation: str, gram: bytes) -> Membership:
         """Hand in what the server computed from the uploads; it takes the place of what was there."""
+        return self._put(federation, gram, "gram", open_apart)
+
+    def put_rows(self, federation: str, setup: bytes) -> Membership:
+        """Hand in sizes and diagonal instead of the whole matrix, in mode ``fhe``; `select` then asks for single rows."""
+        return self._put(federation, setup, "rows", self._openers.open)
+
+    def put_row(self, federation: str, client: str, row: bytes) -> None:
+        """Hand in one row, which is kept."""
         secret = self._secret(federation)
-        digest = hashlib.sha256(gram).hexdigest()
+        known = self._store.row("SELECT digest, opened FROM statistics WHERE federation=?", federation)
+        opened = None if known is None else opened_from_bytes(known["opened"])
+        if known is None or not isinstance(opened, OpenedDiagonal):
+            raise ConflictError(f"no rows of {federation!r} are expected; hand in sizes and diagonal first")
+        if client not in opened.clients:
+            raise InvalidArgumentError(f"client={client!r} is not among those with statistics")
+        found = self._openers.row(secret, opened.setup, client, row)
+        with self._store.transaction() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO opened_rows SELECT federation, ?, ? FROM statistics"
+                " WHERE federation=? AND digest=?",
+                (client, found.astype("<i8").tobytes(), federation, known["digest"]),
+            )
+
+    def _put(
+        self,
+        federation: str,
+        message: bytes,
+        kind: str,
+        opens: Callable[[SecretKeys, bytes], OpenedGram | OpenedDiagonal],
+    ) -> Membership:
+        secret = self._secret(federation)
+        digest = hashlib.sha256(message).hexdigest()
         known = self._store.row("SELECT digest, opened FROM statistics WHERE federation=?", federation)
         if known is not None and known["digest"] == digest:
             opened = opened_from_bytes(known["opened"])
         else:
-            opened = open_apart(secret, gram)
+            opened = opens(secret, message)
             with self._store.transaction() as connection:
                 write_statistics(connection, federation, digest, opened)
-        return Membership(opened.clients, dict(opened.refused))
+        return Membership(opened.clients, told_of_refused(opened.refused, message, kind))
 
     def put_upload(self, federation: str, client: str, upload: bytes) -> None:
         """Hand in one client's upload, where the selector does the server's computation too."""
@@ -178,7 +220,7 @@ class LocalSelector(SelectorLink):
             connection.execute(
                 "INSERT OR REPLACE INTO uploads VALUES (?, ?, ?)", (federation, client, upload)
             )
-            connection.execute("UPDATE federations SET stale=1 WHERE name=?", (federation,))
+            connection.execute("UPDATE federations SET stale=stale+1 WHERE name=?", (federation,))
 
     def remove_upload(self, federation: str, client: str) -> None:
         """Forget a client's upload; from then on it cannot be selected."""
@@ -186,7 +228,7 @@ class LocalSelector(SelectorLink):
         check_name(client)
         with self._store.transaction() as connection:
             connection.execute("DELETE FROM uploads WHERE federation=? AND client=?", (federation, client))
-            connection.execute("UPDATE federations SET stale=1 WHERE name=?", (federation,))
+            connection.execute("UPDATE federations SET stale=stale+1 WHERE name=?", (federation,))
 
     def _select(
         self,
@@ -211,7 +253,7 @@ class LocalSelector(SelectorLink):
             if answered is not None and answered[0] == digest and not (redo and round_index < last):
                 return answered[1]
             if round_index <= last and not redo:
-                raise ConflictError(_out_of_order(round_index, last, answered is not None))
+                raise ConflictError(out_of_order(round_index, last, answered is not None))
         self._refresh(federation)
         with self._store.transaction() as connection:
             ledger = Ledger(connection, federation)
@@ -231,10 +273,10 @@ class LocalSelector(SelectorLink):
     ) -> None:
         """Tell the outcome of a round."""
         told = {name: np.asarray(value, np.float64) for name, value in learnt.items() if value is not None}
-        digest = _digest_of_outcome(answered, failed, told)
+        digest = digest_of_outcome(answered, failed, told)
         with self._store.transaction() as connection:
             ledger = Ledger(connection, federation)
-            selector = parse_selector(_options(self._federation(federation)).selector)
+            selector = parse_selector(options_of(self._federation(federation)).selector)
             before = ledger.answered(round_index)
             if before is None:
                 raise ConflictError(f"round {round_index} of {federation!r} was not answered; select first")
@@ -252,7 +294,7 @@ class LocalSelector(SelectorLink):
                 )
             population = self._statistics.population(federation)
             place = {name: number for number, name in enumerate(population)}
-            feedback = _feedback([place[name] for name in answered], [place[name] for name in failed], told)
+            feedback = feedback_of([place[name] for name in answered], [place[name] for name in failed], told)
             state = grown_state(selector, ledger.state() or {}, len(population))
             ledger.observe(round_index, digest, selector.observe(state, feedback).to_arrays())
 
@@ -264,7 +306,8 @@ class LocalSelector(SelectorLink):
         copy.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, and of processes that open rows."""
+        self._openers.close()
         self._store.close()
 
     # What goes on inside.
@@ -279,7 +322,7 @@ class LocalSelector(SelectorLink):
         answers: Answers,
     ) -> tuple[Cohort, dict[str, NDArray[Any]]]:
         row = self._federation(federation)
-        selector = parse_selector(_options(row).selector)
+        selector = parse_selector(options_of(row).selector)
         population, usable, statistics = self._statistics.current(federation)
         stranger = next((name for name in available if name not in usable), None)
         if stranger is not None:
@@ -320,32 +363,33 @@ class LocalSelector(SelectorLink):
         if self._report == "no" or not statistics.num_examples()[cohort].any():
             return None
         value = qcid_from_gram(statistics.gram(), cohort)
-        return value if self._report == "exact" else _first_digit(value)
+        return value if self._report == "exact" else first_digit(value)
 
     def _refresh(self, federation: str) -> None:
-        """Compute from the clients' own uploads, where they came here and have changed."""
-        with self._store.transaction() as connection:
-            if not self._federation(federation)["stale"]:
+        """Compute from the clients' own uploads, where they came here and have changed. Others need not wait for it."""
+        with self._store.transaction():
+            changes = self._federation(federation)["stale"]
+            if not changes:
                 return
-            uploads = {
-                row["client"]: row["upload"]
-                for row in self._store.rows(
-                    "SELECT client, upload FROM uploads WHERE federation=?", federation
-                )
-            }
-            if not uploads:
-                raise ConflictError(f"all clients of {federation!r} have left; wait for an upload")
-            public = self.public_keys(federation)
-            gram = mode_of(public).gram(public, uploads)
-            opened = open_apart(self._secret(federation), gram)
+            query = "SELECT client, upload FROM uploads WHERE federation=?"
+            uploads = {row["client"]: row["upload"] for row in self._store.rows(query, federation)}
+            public, secret = self.public_keys(federation), self._secret(federation)
+        if not uploads:
+            raise ConflictError(f"all clients of {federation!r} have left; wait for an upload")
+        gram = mode_of(public).gram(public, uploads)
+        opened = open_apart(secret, gram)
+        with self._store.transaction() as connection:
             write_statistics(connection, federation, hashlib.sha256(gram).hexdigest(), opened)
-            connection.execute("UPDATE federations SET stale=0 WHERE name=?", (federation,))
+            connection.execute(
+                "UPDATE federations SET stale=stale-? WHERE name=? AND stale>=?",
+                (changes, federation, changes),
+            )  # what came meanwhile is taken in next time
 
     def _exists(self, federation: str, options: FederationOptions, owner: str) -> bool:
         row = self._store.row("SELECT owner, options FROM federations WHERE name=?", federation)
         if row is None:
             return False
-        if row["owner"] != owner or _options(row) != options:
+        if row["owner"] != owner or options_of(row) != options:
             raise ConflictError(f"a federation {federation!r} exists with other options; choose another name")
         return True
 
@@ -374,63 +418,3 @@ class LocalSelector(SelectorLink):
 
     def _secret(self, federation: str) -> SecretKeys:
         return codec.secret_from_bytes(self._federation(federation)["secret"])
-
-
-def _options(row: sqlite3.Row) -> FederationOptions:
-    return FederationOptions(**json.loads(row["options"]))
-
-
-def _checked_federation(name: object) -> None:
-    try:
-        check_name(name)
-    except InvalidArgumentError:
-        raise InvalidArgumentError(
-            f"federation={name!r} must be a name such as 'hospitals': 1 to 128 printable characters without / or \\"
-        ) from None
-
-
-def _check_selector(options: FederationOptions) -> None:
-    """Refuse a selector that wants label counts where the mode opens inner products only."""
-    selector = parse_selector(options.selector)
-    if Need.LABEL_COUNTS in selector.needs and options.mode not in COUNTING_MODES:
-        raise InvalidArgumentError(
-            f"selector={options.selector!r} looks at label counts, and mode={options.mode!r} opens inner products only;"
-            f" choose mode {' or '.join(COUNTING_MODES)}, or another selector"
-        )
-
-
-def _feedback(answered: list[int], failed: list[int], told: Mapping[str, NDArray[np.float64]]) -> Feedback:
-    known = {field.name for field in dataclasses.fields(Feedback)} - {"answered", "failed"}
-    for name in told:
-        if name not in known:
-            raise UnknownNameError("outcome", name, known)
-    return Feedback(answered=answered, failed=failed, **told)
-
-
-def _digest_of_outcome(
-    answered: Sequence[str], failed: Sequence[str], told: Mapping[str, NDArray[np.float64]]
-) -> str:
-    digest = hashlib.sha256(codec.canonical([list(answered), list(failed), sorted(told)]))
-    for name in sorted(told):
-        digest.update(repr(told[name].shape).encode() + np.ascontiguousarray(told[name]).tobytes())
-    return digest.hexdigest()
-
-
-def _out_of_order(round_index: int, last: int, answered: bool) -> str:
-    if answered:
-        return (
-            f"round {round_index} was answered already, to a request with other clients or another size;"
-            " repeat that request, or say redo to forget it and all that followed"
-        )
-    return f"round {round_index} comes after round {last} was answered; go on, or say redo to go back"
-
-
-def _first_digit(value: float) -> float:
-    """Round to one significant digit; a balanced cohort stays 0.
-
-    >>> _first_digit(0.0234), _first_digit(0.0)
-    (0.02, 0.0)
-    """
-    if value <= 0:
-        return 0.0
-    return round(value, -math.floor(math.log10(value)))

@@ -33,6 +33,9 @@ CREATE TABLE clients (
 CREATE TABLE statistics (
     federation TEXT PRIMARY KEY, digest TEXT NOT NULL, opened BLOB NOT NULL
 ) STRICT;
+CREATE TABLE opened_rows (
+    federation TEXT NOT NULL, client TEXT NOT NULL, row BLOB NOT NULL, PRIMARY KEY (federation, client)
+) STRICT;
 CREATE TABLE uploads (
     federation TEXT NOT NULL, client TEXT NOT NULL, upload BLOB NOT NULL, PRIMARY KEY (federation, client)
 ) STRICT;

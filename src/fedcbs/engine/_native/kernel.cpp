@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "net.hpp"
@@ -11,7 +12,8 @@ namespace fedcbs {
 
 struct Job {
   Examples examples;
-  int64_t threads, batch;  // images that go through at once, at most
+  int64_t threads, batch;     // images that go through at once, at most
+  const volatile int* stop;   // not zero when the caller wants no more; results are void then
 };
 
 struct Training {
@@ -38,24 +40,27 @@ class Kernel {
     return start_.data();
   }
 
-  // Call work(workspace, item) for each item; true where all went well.
+  // Call work(workspace, item) for each item. All memory is found before the threads start, where it may be refused.
   template <class F>
-  bool share(const Job& job, int64_t items, bool training, F&& work) {
+  void share(const Job& job, int64_t items, bool training, bool sums, F&& work) {
     const int64_t threads = job.threads < items ? job.threads : items;
     while (static_cast<int64_t>(workspaces_.size()) < threads) workspaces_.push_back(std::make_unique<Workspace>(net));
-    for (int64_t i = 0; i < threads; i++) workspaces_[i]->prepare(job.batch, training);
+    for (int64_t i = 0; i < threads; i++) {
+      workspaces_[i]->prepare(job.batch, training);
+      if (sums) workspaces_[i]->total.resize(static_cast<size_t>(net.packed_size));
+    }
     std::atomic<int64_t> next{0};
     const auto run = [&](Workspace& own) {
-      for (int64_t item; (item = next.fetch_add(1)) < items;) work(own, item);
+      for (int64_t item; !*job.stop && (item = next.fetch_add(1)) < items;) work(own, item);
     };
     std::vector<std::thread> others;
+    others.reserve(static_cast<size_t>(threads));
     try {
       for (int64_t i = 1; i < threads; i++) others.emplace_back([&, i] { run(*workspaces_[i]); });
-    } catch (...) {  // the system gives no more threads: those that there are do all
+    } catch (const std::system_error&) {  // the system gives no more threads: those that there are do all
     }
     if (threads) run(*workspaces_[0]);
     for (std::thread& other : others) other.join();
-    return true;
   }
 
  private:
@@ -66,7 +71,7 @@ class Kernel {
 // One step of a client; a batch too large to go through at once is summed up first.
 template <class U>
 static float step(const Net& net, Workspace& own, const Job& job, const int64_t* indices, long size,
-                  const float* class_weights, std::vector<float>& total, const U& update) {
+                  const float* class_weights, const U& update) {
   const float share = 1.0f / static_cast<float>(size);
   if (size <= job.batch) {
     own.forward(job.examples, indices, size);
@@ -74,6 +79,7 @@ static float step(const Net& net, Workspace& own, const Job& job, const int64_t*
     own.backward(size, update);
     return loss;
   }
+  std::vector<float>& total = own.total;
   total.assign(static_cast<size_t>(net.packed_size), 0.0f);
   double loss = 0;
   pieces(size, job.batch, [&](long first, long count) {
@@ -92,11 +98,10 @@ static double train_client(const Net& net, Workspace& own, const Job& job, const
   const int64_t* indices = training.indices + client * training.steps * training.width;
   const float* class_weights =
       training.class_weights ? training.class_weights + client * training.class_weights_pitch : nullptr;
-  std::vector<float> total;
   double losses = 0;
   int64_t made = 0;
-  for (; made < training.steps && sizes[made]; made++, indices += training.width)
-    losses += step(net, own, job, indices, sizes[made], class_weights, total, update);
+  for (; made < training.steps && sizes[made] && !*job.stop; made++, indices += training.width)
+    losses += step(net, own, job, indices, sizes[made], class_weights, update);
   return made ? losses / static_cast<double>(made) : std::nan("");
 }
 
@@ -151,7 +156,7 @@ extern "C" void fedcbs_close(Kernel* kernel) { delete kernel; }
 extern "C" int fedcbs_train(Kernel* kernel, const Job* job, const Training* training) {
   try {
     const float* start = kernel->start(training->start);
-    kernel->share(*job, training->clients, true, [&](Workspace& own, int64_t item) {
+    kernel->share(*job, training->clients, true, training->width > job->batch, [&](Workspace& own, int64_t item) {
       train_client(kernel->net, own, *job, *training, training->order[item], start);
     });
     return 0;
@@ -168,7 +173,8 @@ extern "C" int fedcbs_outcomes(Kernel* kernel, const Job* job, const float* para
     const size_t bytes = sizeof(float) * static_cast<size_t>(kernel->net.packed_size);
     std::vector<Workspace*> ready;
     std::mutex guard;
-    kernel->share(*job, blocks, false, [&](Workspace& own, int64_t block) {
+    ready.reserve(static_cast<size_t>(job->threads));
+    kernel->share(*job, blocks, false, false, [&](Workspace& own, int64_t block) {
       {
         std::lock_guard<std::mutex> lock(guard);
         bool known = false;
@@ -190,7 +196,7 @@ extern "C" int fedcbs_squares(Kernel* kernel, const Job* job, const float* param
                               const int64_t* indices, const int64_t* bounds, int64_t groups, double* squares) {
   try {
     const Net& net = kernel->net;
-    kernel->share(*job, models * groups, true, [&](Workspace& own, int64_t item) {
+    kernel->share(*job, models * groups, true, false, [&](Workspace& own, int64_t item) {
       const int64_t model = item / groups, group = item % groups, first = bounds[group], size = bounds[group + 1] - first;
       net.pack(parameters + model * net.given_size, own.weights);
       std::memset(own.velocity, 0, sizeof(float) * static_cast<size_t>(net.packed_size));

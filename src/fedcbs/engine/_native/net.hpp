@@ -98,6 +98,7 @@ class Workspace {
   explicit Workspace(const Net& net) : net_(net), convs_(net.convs.size()), denses_(net.denses.size()) {}
 
   float *weights = nullptr, *velocity = nullptr, *correction = nullptr;
+  std::vector<float> total;  // of a batch's gradients, where it goes through in parts
 
   // Make room: for gradients only where something is trained.
   void prepare(long images, bool training) {
