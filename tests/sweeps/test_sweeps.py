@@ -225,6 +225,16 @@ def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
         run_jobs([other], Here())
 
 
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    jobs = plan(seeds=(0,)).jobs(tmp_path)
+    jobs[0].folder.mkdir()
+    (jobs[0].folder / "thesis.tex").write_text("mine")
+    (outcome,) = run_jobs(jobs[:1], Here())
+    assert outcome.status == "failed"
+    assert "holds other files" in outcome.message
+    assert (jobs[0].folder / "thesis.tex").read_text() == "mine"
+
+
 def test_the_command_says_what_there_is_and_how_it_went(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

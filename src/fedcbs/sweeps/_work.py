@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -96,8 +95,6 @@ def _run(job: Job, deadline: float | None, tell: Tell | None) -> None:
     if (job.folder / "config.json").is_file():
         resume(job.folder, rounds=job.rounds, watch=watch)
         return
-    if job.folder.is_dir():  # it was stopped before it began
-        shutil.rmtree(job.folder)
     job.folder.parent.mkdir(parents=True, exist_ok=True)
     start(config_of(job), job.folder, watch=watch)
 
