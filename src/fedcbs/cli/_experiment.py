@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,12 @@ def run(args: argparse.Namespace) -> int:
     from fedcbs.experiments import experiment, experiment_names
 
     names = experiment_names() if args.name == "all" else [args.name]
-    codes = [_run_one(experiment(name), args) for name in names]
+    end = None if args.max_minutes is None else time.monotonic() + 60 * args.max_minutes
+    codes = []
+    for name in names:  # all of them together have the time that there is
+        if end is not None:
+            args.max_minutes = max((end - time.monotonic()) / 60, 1e-6)
+        codes.append(_run_one(experiment(name), args))
     return max(codes)
 
 
