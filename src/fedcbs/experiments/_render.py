@@ -57,7 +57,8 @@ def verdict(found: Mapping[str, Any]) -> str:
     asked = [entry for entry in found.get("expectations", ()) if entry["held"] is not None]
     if asked:
         parts.append(f"{sum(entry['held'] for entry in asked)} of {len(asked)} stated orders held")
-    return ", ".join(parts) or "nothing to compare with"
+    nothing = "the paper prints no numbers of this" if found.get("custom") else "nothing to compare with"
+    return ", ".join(parts) or nothing
 
 
 def _about(found: Mapping[str, Any]) -> str:
