@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+OLDEST := $(or $(TMPDIR),/tmp)/fedcbs-flower-oldest
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-report check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit bench-data bench-private fuzz reproduction clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +64,20 @@ bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites b
 
 bench-audit: $(READY) ## what a selector recovers from a Gram matrix; rewrites benchmarks/results/audit.* (minutes)
 	$(BIN)/python benchmarks/audit.py
+
+.PHONY: bench-flower test-flower test-flower-oldest
+bench-flower: $(READY) ## what selection costs a Flower server; rewrites benchmarks/results/flower.*
+	$(BIN)/python benchmarks/flower.py --json benchmarks/results/flower.json
+
+test-flower: $(READY) ## real federations on the loopback interface: TLS, kills, restarts (minutes)
+	$(BIN)/python -m pytest tests/flower_e2e
+
+test-flower-oldest: ## the same with the oldest Flower that is supported, in an environment of its own (minutes)
+	test -d $(OLDEST) || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet "flwr[simulation]==1.23.0" -e ".[private,serve]" \
+		hypothesis pytest scikit-learn
+	$(OLDEST)/bin/python -m pytest tests/flower
+	$(OLDEST)/bin/python -m pytest tests/flower_e2e -k one_process
 
 bench-private: $(READY) ## what the private protocol costs each party; rewrites benchmarks/results/private.* (minutes)
 	$(BIN)/python benchmarks/private.py --json benchmarks/results/private.json

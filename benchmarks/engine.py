@@ -22,6 +22,7 @@ import copy
 import json
 import multiprocessing
 import platform
+import re
 import resource
 import time
 from collections.abc import Callable
@@ -268,6 +269,16 @@ MEMORY = {  # model, shape, classes, clients, steps, examples
 }
 
 
+def peak_megabytes() -> float:
+    """Of this process since it began; what getrusage says may be its parent's from before it began."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE)
+        if found:
+            return int(found[1]) / 1e3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
 def memory(name: str, pipe: Any) -> None:
     """Peak memory of one case, in this process."""
     model_name, shape, num_classes, clients, steps, size = MEMORY[name]
@@ -285,10 +296,10 @@ def memory(name: str, pipe: Any) -> None:
         total = torch.zeros_like(weights.parameters)
         for chunk in engine.train(weights, plan, RULE):
             total += chunk.parameters.sum(0)
-        after.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
+        after.append(peak_megabytes())
     if size > 100_000:
         engine.evaluate(weights, "train")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    peak = peak_megabytes()
     pipe.send({"case": name, "peak_megabytes": peak, "grown_megabytes": peak - after[len(after) // 10]})
 
 
@@ -302,7 +313,7 @@ def memory_of(name: str) -> dict[str, Any]:
     return found
 
 
-def table(results: list[dict[str, Any]], memories: list[dict[str, Any]]) -> str:
+def table(results: list[dict[str, Any]], memories: list[dict[str, Any]], load: float) -> str:
     """The results as a table to read."""
     lines = [
         "| model | engine | loop, ms | engine, ms | speedup | GFLOP/s | of peak | 2 threads | 10,000 images, ms "
@@ -318,10 +329,17 @@ def table(results: list[dict[str, Any]], memories: list[dict[str, Any]]) -> str:
     peaks = [row["gflops_peak"] for row in results]
     lines.append(
         f"\n{CLIENTS} clients x {STEPS} steps x batches of {BATCH}, one thread; a float32 matrix product reaches"
-        f" {min(peaks):.0f} to {max(peaks):.0f} GFLOP/s here.\n"
+        f" {min(peaks):.0f} to {max(peaks):.0f} GFLOP/s here. Load of the machine at the end: {load:.1f} on"
+        f" {os.cpu_count()} cores (the column of two threads means something on an idle machine only).\n"
     )
-    lines += ["| peak memory of a process | MB |", "|---|---|"]
-    lines.extend(f"| {row['case']} | {row['peak_megabytes']:,.0f} |" for row in memories)
+    lines += [
+        "| peak memory of a process | MB | of it, grown after the first tenth of the rounds |",
+        "|---|---|---|",
+    ]
+    lines.extend(
+        f"| {row['case']} | {row['peak_megabytes']:,.0f} | {row['grown_megabytes']:,.0f} |"
+        for row in memories
+    )
     return "\n".join(lines)
 
 
@@ -337,7 +355,8 @@ def main() -> None:
     names = [name for name in CASES if not options.only or options.only in name]
     results = [compare(name, quick=options.quick) for name in names]
     memories = [] if options.quick or options.only else [memory_of(name) for name in MEMORY]
-    print(table(results, memories))
+    load = os.getloadavg()[0]
+    print(table(results, memories, load))
     if options.json:
         versions = {
             "fedcbs": fedcbs.__version__,
@@ -345,10 +364,10 @@ def main() -> None:
             "torch": torch.__version__,
             "python": platform.python_version(),
         }
-        found = {"versions": versions, "speed": results, "memory": memories}
+        found = {"versions": versions, "load": load, "speed": results, "memory": memories}
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(found, indent=1) + "\n")
-        options.json.with_suffix(".md").write_text(table(results, memories) + "\n")
+        options.json.with_suffix(".md").write_text(table(results, memories, load) + "\n")
 
 
 if __name__ == "__main__":

@@ -81,6 +81,16 @@ def test_where_nothing_can_be_written(fresh, monkeypatch):
         compile_kernel()
 
 
+def test_a_cache_of_another_user(fresh, monkeypatch):
+    folder = fresh / "cache"
+    folder.mkdir()
+    if folder.stat().st_uid == 0:
+        os.chown(folder, 12345, -1)
+    monkeypatch.setattr(_compile.os, "getuid", lambda: 54321)
+    with pytest.raises(CompileError, match="belongs to another user"):
+        compile_kernel()
+
+
 def test_two_processes_at_once(fresh):
     code = "from fedcbs.engine._compile import compile_kernel; compile_kernel('-O0'); print('done')"
     source = str(Path(_compile.__file__).parents[2])

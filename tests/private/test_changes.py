@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import fedcbs
 from fedcbs.errors import InvalidArgumentError, ProtocolError
 from fedcbs.private import Work, _fhe_compute, forget
 from fedcbs.private._blocks import Blocks
@@ -88,6 +94,31 @@ def test_an_interrupted_computation_goes_on_from_its_blocks(
     assert_exact(found)
     assert before < len(computed)
     assert whole <= len(computed) + 1  # at most the block that was in work is computed twice
+
+
+def test_a_server_that_is_killed_goes_on_from_its_blocks(tmp_path: Path, computed: list[str]) -> None:
+    found, state = federation("fhe", 80, 10), tmp_path / "state"
+    found.keys.public.save(tmp_path / "public")
+    (tmp_path / "uploads").mkdir()
+    for name, upload in found.uploads.items():
+        (tmp_path / "uploads" / f"{name}.upload").write_bytes(upload)
+    arguments = ["--public", "public", "--uploads", "uploads", "--out", "gram.enc", "--state", "state"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "fedcbs", "private", "gram", *arguments, "--processes", "1"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(fedcbs.__file__).parents[1])},
+        start_new_session=True,
+    )
+    while server.poll() is None and not list(state.glob("*.block")):
+        time.sleep(0.02)
+    os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
+    finished = len(list(state.glob("*.block")))
+    assert finished > 0
+    assert not (tmp_path / "gram.enc").exists()
+    assert_exact(found, state=state)
+    blocks = len(list(state.glob("*.block")))
+    assert len(computed) <= blocks - finished + 1
 
 
 def test_interrupted_rows_of_masked_go_on(tmp_path: Path) -> None:

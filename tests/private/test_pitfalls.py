@@ -33,10 +33,9 @@ class MaskedAttack:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, guards: _masked_server.Guards) -> None:
         self.found = found = federation("masked", 8, 4)
         assert isinstance(found.mode, Masked)
-        self.sizes = found.mode.sizes
         # Rows as they are before switching down, in which rounding would hide some of it by luck.
-        every = len(self.sizes.data_primes)
-        monkeypatch.setattr(_masked_parameters.MaskedParameters, "kept", every)
+        self.sizes = _masked_parameters.MaskedParameters(4, found.mode.max_examples)
+        monkeypatch.setitem(vars(self.sizes), "kept", len(self.sizes.data_primes))
         self.ring, self.secret = self.sizes.ring(), found.keys.secret.parts["decryption"]
         masks = found.masks()
         assert masks is not None

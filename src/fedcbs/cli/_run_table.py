@@ -68,7 +68,7 @@ def seconds_text(seconds: float) -> str:
     """Seconds for people.
 
     >>> seconds_text(3.14159), seconds_text(4000)
-    ('3.14 s', '1 h 6 min')
+    ('3.14 s', '1 h 7 min')
     """
     if seconds < 100:
         return f"{seconds:.3g} s"

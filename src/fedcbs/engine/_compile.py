@@ -42,6 +42,8 @@ def compile_kernel(target: str = NATIVE) -> ctypes.CDLL:
         raise CompileError("no C++ compiler found (c++, g++ or clang++, or the one that CXX names)")
     library = cache_folder() / f"kernel-{_fingerprint(compiler, target)}.so"
     try:
+        library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_owner(library.parent)
         if not library.is_file():
             _compile(compiler, target, library)
         return ctypes.CDLL(str(library))
@@ -62,6 +64,12 @@ def cache_folder() -> Path:
     except RuntimeError:  # a user without a home, as in some containers
         return Path(tempfile.gettempdir()) / f"fedcbs-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
     return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "fedcbs"
+
+
+def _check_owner(folder: Path) -> None:
+    """Load no code that another user could have put there."""
+    if hasattr(os, "getuid") and folder.stat().st_uid not in (os.getuid(), 0):
+        raise CompileError(f"{folder} belongs to another user; name a folder of your own in FEDCBS_CACHE")
 
 
 def _compiler() -> str | None:
@@ -92,7 +100,6 @@ def _cpu() -> str:
 
 
 def _compile(compiler: str, target: str, library: Path) -> None:
-    library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = library.with_name(f".{library.stem}.{secrets.token_hex(6)}.part")
     try:
         _output([compiler, *FLAGS, *target.split(), str(SOURCES / "kernel.cpp"), "-o", str(part)])

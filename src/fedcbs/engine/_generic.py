@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import warnings
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import torch
 from torch import nn
 
 from fedcbs.data import Dataset
-from fedcbs.engine._probe import Probe, probe
+from fedcbs.engine._probe import Probe, ReshapingViews, probe
 from fedcbs.engine._sequential import Assignment, SequentialTrainer
 from fedcbs.engine._stacked import StackedTrainer
 from fedcbs.engine._torch import TorchEngine
@@ -79,6 +80,12 @@ class GenericEngine(TorchEngine):
         # PyTorch's generator is one for all threads, so that who draws from it works alone.
         threads = 1 if self._seen.random else None
         return self._single.map(SequentialTrainer.train, _assignments(start, plan, rule, 1), threads=threads)
+
+    def _logits(self, module: nn.Module, features: torch.Tensor) -> torch.Tensor:
+        if not self._seen.channels_last:
+            return super()._logits(module, features)
+        with ReshapingViews() if self._seen.views else contextlib.nullcontext():
+            return super()._logits(module, features.contiguous(memory_format=torch.channels_last))
 
     def _stack(self) -> int:
         """How many clients are stacked."""

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from fedcbs._files import existing_file
 from fedcbs.errors import InvalidArgumentError, ProtocolError, WrongKeyError
 
-__all__ = ["Keys", "PublicKeys", "SecretKeys", "digest_of_parts", "public_fingerprint"]
+__all__ = ["Keys", "PublicKeys", "SecretKeys", "SomeParts", "digest_of_parts", "public_fingerprint"]
 
 FORMAT = 1
 KEY_FILE, RETIRED_FILE = "key.json", "retired.json"
@@ -62,7 +62,7 @@ class PublicKeys:
     @functools.cached_property
     def fingerprint(self) -> str:
         """Hexadecimal SHA-256 of everything public; clients pin it."""
-        digests = self.parts.digests if isinstance(self.parts, _Folder) else digest_of_parts(self.parts)
+        digests = self.parts.digests if isinstance(self.parts, SomeParts) else digest_of_parts(self.parts)
         return public_fingerprint(self.mode, self.parameters, digests)
 
     def pinned(self, fingerprint: str | None) -> PublicKeys:
@@ -199,11 +199,37 @@ class Keys:
             raise
 
 
-class _Folder(Mapping[str, bytes]):
+class SomeParts(Mapping[str, bytes]):
+    """Parts of which some need not be at hand: the fingerprint is that of the digests of all.
+
+    Parameters
+    ----------
+    parts
+        Those at hand.
+    digests
+        Digests of the others.
+    """
+
+    def __init__(self, parts: Mapping[str, bytes], digests: Mapping[str, str]) -> None:
+        self._parts = dict(parts)
+        self.digests = {**digests, **digest_of_parts(parts)}
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.digests)
+
+    def __len__(self) -> int:
+        return len(self.digests)
+
+
+class _Folder(SomeParts):
     """The parts in a folder, read when asked for and checked against their digests."""
 
     def __init__(self, folder: Path, digests: Mapping[str, str]) -> None:
-        self._folder, self.digests = folder, dict(digests)
+        super().__init__({}, digests)
+        self._folder = folder
 
     def __getitem__(self, name: str) -> bytes:
         digest = self.digests[name]
@@ -213,12 +239,6 @@ class _Folder(Mapping[str, bytes]):
                 f"{str(self._folder / name)!r}.bin is not the part that {KEY_FILE} describes; get the key again"
             )
         return content
-
-    def __iter__(self):  # type: ignore[no-untyped-def]  # Iterator[str], as Mapping says
-        return iter(self.digests)
-
-    def __len__(self) -> int:
-        return len(self.digests)
 
 
 def _document(folder: str | os.PathLike[str], argument: str) -> dict[str, Any]:

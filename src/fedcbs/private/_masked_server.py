@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -56,10 +56,10 @@ class Shares:
         Random bytes that stand for K: secret, and never used for two sets of shares or masks.
     """
 
-    shares: Words
+    shares: Words = field(repr=False)
     columns: NDArray[np.int64]
     num_columns: int
-    key: bytes
+    key: bytes = field(repr=False)
 
     def blinds(self, rows: NDArray[np.int64], bits: int) -> Words:
         """Return K for these rows and all clients."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import multiprocessing
 import queue
 import signal
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -90,24 +92,28 @@ def work_off(
 
 def _listen(processes: Sequence[Any], told: Any, seen: Seen) -> None:
     """Hand on what processes tell until all are done."""
-    at_work = len(processes)
+    at_work, looked = len(processes), time.monotonic()
     while at_work:
-        try:
+        with contextlib.suppress(queue.Empty):
             kind, *rest = told.get(timeout=PATIENCE)
-        except queue.Empty:
-            dead = [process for process in processes if process.exitcode not in (None, 0)]
-            if dead:
-                raise RunError(
-                    f"a process of the comparison ended with code {dead[0].exitcode} (out of memory?); run the same"
-                    " command again to go on, with fewer --processes if memory is short"
-                ) from None
-            continue
-        if kind == "round":
-            seen(rest[0], rest[1])
-        elif kind == "error":
-            raise rest[0]
-        else:
-            at_work -= 1
+            if kind == "round":
+                seen(rest[0], rest[1])
+            elif kind == "error":
+                raise rest[0]
+            else:
+                at_work -= 1
+        if time.monotonic() - looked > PATIENCE:
+            looked = time.monotonic()
+            _check_alive(processes)
+
+
+def _check_alive(processes: Sequence[Any]) -> None:
+    dead = [process for process in processes if process.exitcode not in (None, 0)]
+    if dead:
+        raise RunError(
+            f"a process of the comparison ended with code {dead[0].exitcode} (out of memory?); run the same command again"
+            " to go on, with fewer --processes if memory is short"
+        )
 
 
 def _work(run: Callable[..., None], waiting: Any, told: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import http.client
 import json
@@ -26,7 +27,7 @@ from fedcbs.service import _codec as codec
 from fedcbs.service._errors import MORE_LATER, error_from_json
 from fedcbs.service._link import Cohort, FederationOptions, FederationStatus, Membership, SelectorLink
 
-__all__ = ["SelectorClient"]
+__all__ = ["RemoteSelector", "SelectorClient"]
 
 Made = TypeVar("Made")
 
@@ -34,42 +35,8 @@ LOG = logging.getLogger("fedcbs.service")
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 
-@final
-class SelectorClient(SelectorLink):
-    """A selector that ``fedcbs selector serve`` runs elsewhere.
-
-    While nobody answers it tries again: every request can be repeated without harm.
-
-    Parameters
-    ----------
-    url
-        Its address, ``https://HOST:PORT``; ``http://`` is taken for the loopback interface only.
-    certificates
-        Folder with ``ca.pem``, and ``NAME.pem`` and ``NAME.key`` of the caller.
-    name
-        The caller's name.
-    patience
-        Seconds to keep trying.
-    timeout
-        Seconds that one answer may take; opening the statistics of thousands of clients takes some.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        certificates: str | os.PathLike[str] | None = None,
-        name: str = "server",
-        patience: float = 60.0,
-        timeout: float = 900.0,
-    ) -> None:
-        parts = _parts(url)
-        self._host, self._port = parts.hostname or "", parts.port or 8443
-        self._context = _context(parts.scheme, certificates, name)
-        self._patience = _checks.real(patience, "patience", minimum=0)
-        self._timeout = _checks.real(timeout, "timeout", minimum=0, open_minimum=True)
-        self._url, self._lock = url, threading.Lock()
-        self._connection: http.client.HTTPConnection | None = None
+class RemoteSelector(SelectorLink):
+    """A selector elsewhere: requests as the service takes them, whatever carries them there."""
 
     def create(self, federation: str, options: FederationOptions) -> FederationStatus:
         """Make a federation and its keys; one that exists with the same options stays as it is."""
@@ -156,14 +123,60 @@ class SelectorClient(SelectorLink):
         path = _path(federation, "rounds", str(round_index))
         return self._json("POST", path, document, made=codec.cohort_from_json)
 
+    def _json(self, method: str, path: str, document: object = None, *, made: Callable[[Any], Made]) -> Made:
+        body = b"" if document is None else json.dumps(document).encode()
+        return _understood(self._send(method, path, body), made)
+
+    @abc.abstractmethod
+    def _send(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """Carry a request there and its answer back, or raise the service's error."""
+
+
+@final
+class SelectorClient(RemoteSelector):
+    """A selector that ``fedcbs selector serve`` runs elsewhere.
+
+    While nobody answers it tries again: every request can be repeated without harm.
+
+    Parameters
+    ----------
+    url
+        Its address, ``https://HOST:PORT``; ``http://`` is taken for the loopback interface only.
+    certificates
+        Folder with ``ca.pem``, and ``NAME.pem`` and ``NAME.key`` of the caller.
+    name
+        The caller's name.
+    patience
+        Seconds to keep trying.
+    timeout
+        Seconds that one answer may take; opening the statistics of thousands of clients takes some.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        certificates: str | os.PathLike[str] | None = None,
+        name: str = "server",
+        patience: float = 60.0,
+        timeout: float = 900.0,
+    ) -> None:
+        parts = _parts(url)
+        self._host, self._port = parts.hostname or "", parts.port or 8443
+        self._context = _context(parts.scheme, certificates, name)
+        self._patience = _checks.real(patience, "patience", minimum=0)
+        self._timeout = _checks.real(timeout, "timeout", minimum=0, open_minimum=True)
+        self._url, self._lock = url, threading.Lock()
+        self._connection: http.client.HTTPConnection | None = None
+
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
             self._drop()
 
-    def _json(self, method: str, path: str, document: object = None, *, made: Callable[[Any], Made]) -> Made:
-        body = b"" if document is None else json.dumps(document).encode()
-        return _understood(self._send(method, path, body), made)
+    def forward(self, method: str, path: str, body: bytes) -> bytes:
+        """Send somebody else's request, for those who pass requests on."""
+        return self._send(method, path, body)
 
     def _send(self, method: str, path: str, body: bytes = b"") -> bytes:
         """Send a request until there is an answer or patience ends."""

@@ -1,0 +1,1 @@
+"""Handwritten digits, learnt by a federation whose cohorts fedcbs chooses."""
