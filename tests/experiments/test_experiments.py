@@ -90,11 +90,12 @@ def test_every_experiment_runs_at_the_smallest_scale(name: str, tmp_path: Path) 
     assert written["versions"]["fedcbs"]
     assert (done.folder / "README.md").read_text().startswith(f"# {found.title}")
     if found.kind == "training":
+        again = run_experiment(found, scale, tmp_path, Here(), choice=choice, threads=1)
+        assert again.document == done.document
+    if found.kind == "training" and found.runs == name:
         with (done.folder / "rounds.csv").open() as file:
             assert len(list(csv.DictReader(file))) == sum(run["rounds"] for run in written["runs"])
         assert all("directory" not in run["config"]["data"] for run in written["runs"])
-        again = run_experiment(found, scale, tmp_path, Here(), choice=choice, threads=1)
-        assert again.document == done.document
 
 
 def test_an_experiment_goes_on_with_more_rounds_and_is_rendered_from_what_is_there(tmp_path: Path) -> None:

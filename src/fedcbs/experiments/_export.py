@@ -47,9 +47,11 @@ def export(
     """
     folder.mkdir(parents=True, exist_ok=True)
     runs = [] if found is None else list(_runs(found))
-    whole = {**document, "versions": _versions(runs), "runs": [_settings(*run) for run in runs]}
+    own = experiment.runs == experiment.name  # or the runs are written down where they belong
+    settings = {"runs": [_settings(*run) for run in runs]} if own else {"runs_of": experiment.runs}
+    whole = {**document, "versions": _versions(runs), **settings}
     _write(folder / "results.json", json.dumps(whole, indent=1, allow_nan=False) + "\n")
-    if runs:
+    if runs and own:
         _write(folder / "rounds.csv", _rounds(runs))
     figures: list[str] = []
     if importlib.util.find_spec("matplotlib") is not None:

@@ -36,7 +36,7 @@ class Found:
     runs
         Those that count, by setting and method, each cut to what the runs of its setting have in common.
     rounds
-        For each setting, how many rounds that is.
+        For each setting with any runs, how many rounds that is.
     missing
         How many are not there, or not far enough.
     diverged
@@ -71,7 +71,8 @@ def found_runs(experiment: Experiment, scale: Scale, out: Path) -> Found:
         for place, run in of_setting.items():
             if not _whole(run, place, scale) and _rounds_done(run) < max(LEAST * longest, 1):
                 del there[place]
-    rounds = {s.name: _common(there, s, scale) for s in experiment.settings_at(scale)}
+    begun = {place.setting.name for place in there}
+    rounds = {s.name: _common(there, s, scale) for s in experiment.settings_at(scale) if s.name in begun}
     runs: dict[tuple[str, str], list[RunData]] = {}
     for place, run in there.items():
         runs.setdefault((place.setting.name, place.method.name), []).append(

@@ -129,4 +129,11 @@ def _same_run(job: Job, stored: dict[str, dict[str, Any]]) -> None:
 
 
 def _plain(value: Any) -> Any:
+    """A value as it is compared; a file is the same wherever it lies.
+
+    >>> _plain("counts:/home/me/fedcbs/two.csv") == _plain("counts:two.csv")
+    True
+    """
+    if isinstance(value, str) and value.startswith("counts:"):
+        return f"counts:{Path(value.partition(':')[2]).name}"
     return list(value) if isinstance(value, tuple) else value
