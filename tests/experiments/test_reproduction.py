@@ -50,5 +50,5 @@ def test_results_are_small_complete_and_of_experiments_that_there_are(file: Path
     text = "".join(
         path.read_text(encoding="utf-8") for path in file.parent.iterdir() if path.suffix != ".png"
     )
-    assert "/home/" not in text
-    assert "/root/" not in text
+    assert '"/' not in text  # no path of the machine that ran it
+    assert ":/" not in text
