@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 OLDEST := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fedcbs-flower-oldest# outside the repository
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit bench-data bench-private fuzz clean
+.PHONY: help setup demo test test-report check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit bench-data bench-private fuzz reproduction clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -26,6 +26,9 @@ demo: $(READY) ## train with four selectors on digits: a table, and a figure in 
 
 test: $(READY) check ## lint, types, import directions, and the whole test suite
 	$(BIN)/python -m pytest -n 2
+
+test-report: $(READY) ## reports alone, in a real browser where one is installed (Debian: chromium)
+	$(BIN)/python -m pytest tests/report
 
 check: lint types imports ## the static checks only
 
@@ -85,6 +88,9 @@ fuzz: $(READY) ## 100,000 damaged inputs for everything that decodes what others
 
 bench-data: $(READY) ## memory and time of loading 800,000 images; rewrites benchmarks/results/data.* (minutes)
 	$(BIN)/python benchmarks/data.py
+
+reproduction: $(READY) ## docs/reproduction.md from the committed results of experiments
+	$(BIN)/python experiments/make_page.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
