@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 OLDEST := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fedcbs-flower-oldest# outside the repository
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports bench bench-balance bench-noise bench-audit bench-private bench-data fuzz clean
+.PHONY: help setup demo test check lint format types imports bench bench-balance bench-engine bench-rounds bench-noise bench-audit bench-data bench-private fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -19,9 +19,10 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY) ## make the virtual environment
 
-demo: $(READY) ## compare the selectors on labels alone: a table, and a figure in demo-out/
-	@mkdir -p demo-out
-	@$(BIN)/fedcbs balance --plot demo-out/balance.png --out demo-out/balance.json
+demo: $(READY) ## train with four selectors on digits: a table, and a figure in demo-out/
+	@mkdir -p demo-out && rm -rf demo-out/runs
+	@$(BIN)/fedcbs compare --partition case1-5to1 --selectors uniform,pow-d,fed-cucb,fedcbs-exact --rounds 50 --seeds 3 \
+		--out demo-out/runs --plot demo-out/compare.png
 
 test: $(READY) check ## lint, types, import directions, and the whole test suite
 	$(BIN)/python -m pytest -n 2
@@ -48,6 +49,12 @@ bench: $(READY) ## speed of selection and of import beside their yardsticks; rew
 
 bench-balance: $(READY) ## the QCID table beside the paper's; rewrites benchmarks/results/balance.* (minutes)
 	$(BIN)/python benchmarks/balance.py
+
+bench-engine: $(READY) ## speed and memory of training beside the plain loop; rewrites benchmarks/results/engine.*
+	$(BIN)/python benchmarks/engine.py --json benchmarks/results/engine.json
+
+bench-rounds: $(READY) ## what a round's time goes to, and memory over many; rewrites benchmarks/results/rounds.* (minutes)
+	$(BIN)/python benchmarks/rounds.py
 
 bench-noise: $(READY) ## what noise on label counts costs in balance; rewrites benchmarks/results/noise.*
 	$(BIN)/python benchmarks/noise.py
@@ -80,4 +87,4 @@ bench-data: $(READY) ## memory and time of loading 800,000 images; rewrites benc
 	$(BIN)/python benchmarks/data.py
 
 clean: ## remove what make made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build dist

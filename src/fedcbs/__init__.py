@@ -7,7 +7,16 @@ The subpackages, from the ground up:
 - :mod:`fedcbs.availability`: who can be picked in a round
 - :mod:`fedcbs.selectors`: every selection strategy behind one interface
 - :mod:`fedcbs.laboratory`: strategies compared on labels alone
+- :mod:`fedcbs.data`, :mod:`fedcbs.models`, :mod:`fedcbs.engine`: datasets, models, and training of many clients at once
+- :mod:`fedcbs.algorithms`: how clients train and the server moves
+- :mod:`fedcbs.simulation`, :mod:`fedcbs.runs`: federated rounds, and runs that can be interrupted
+
+:func:`simulate` runs a federation; the subpackages that train are imported when it is first used.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from fedcbs._one_shot import select_cohort
 from fedcbs.errors import FedCBSError
@@ -24,6 +33,9 @@ from fedcbs.selectors import (
     make_selector,
     selector_types,
 )
+
+if TYPE_CHECKING:
+    from fedcbs.runs import simulate
 
 __version__ = "0.1.0"
 
@@ -48,4 +60,13 @@ __all__ = [
     "qcid_from_gram",
     "select_cohort",
     "selector_types",
+    "simulate",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "simulate":  # training needs PyTorch, which selection does without
+        from fedcbs.runs import simulate
+
+        return simulate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,8 @@
     │   ├── UndeclaredNeedError   it did not declare the need
     │   └── NeedsTrainingError    the source has labels only, no model that is being trained
     ├── BrokenSelectorError       (also RuntimeError) a selector returned what no cohort can be
+    ├── DivergedError             (also ArithmeticError)  training left the finite numbers
+    ├── RunError                  (also RuntimeError) a run directory is busy, damaged, or out of space
     ├── ProtocolError             (also ValueError)   bytes of the private protocol that cannot be used
     │   ├── UploadError           a client's upload; names the client
     │   └── WrongKeyError         a key that is not the pinned one, or is no longer in use
@@ -37,6 +39,7 @@ __all__ = [
     "BudgetSpentError",
     "ConflictError",
     "DataFileError",
+    "DivergedError",
     "FedCBSError",
     "InformationError",
     "InvalidArgumentError",
@@ -46,6 +49,7 @@ __all__ = [
     "NotAllowedError",
     "ProtocolError",
     "RowNeededError",
+    "RunError",
     "ServiceError",
     "UndeclaredNeedError",
     "UnknownNameError",
@@ -101,6 +105,14 @@ class NeedsTrainingError(InformationError):
 
 class BrokenSelectorError(FedCBSError, RuntimeError):
     """A selector returned something that cannot be a cohort of this round."""
+
+
+class DivergedError(FedCBSError, ArithmeticError):
+    """Training left the finite numbers: a loss or a weight is infinite or not a number."""
+
+
+class RunError(FedCBSError, RuntimeError):
+    """A run directory is in use, damaged, or cannot be written to."""
 
 
 class ProtocolError(FedCBSError, ValueError):

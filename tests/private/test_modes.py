@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcbs.errors import InvalidArgumentError, ProtocolError, UnknownNameError, WrongKeyError
-from fedcbs.private import OpenedGram, _masked_parameters, known_modes, make_mode, mode_of
+from fedcbs.private import OpenedGram, _masked_parameters, _sealed, known_modes, make_mode, mode_of
 from fedcbs.private._masked import Masked
 from fedcbs.selectors import LabelInformation, Round, make_selector
 from tests.private.parties import MODES, Federation, federation, label_counts, mode_and_keys
@@ -171,3 +171,12 @@ def test_sealed_hides_the_order_of_classes_with_a_shared_secret() -> None:
     plain, keys = mode_and_keys("plain", 4)
     with pytest.raises(InvalidArgumentError, match="of no use"):
         plain.encrypt(keys.public, counts[0], "c0", class_secret=secret)
+
+
+def test_many_boxes_are_opened_by_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sealed, "CHUNK", 4)
+    found = federation("sealed")
+    found.uploads["client-005"] = found.uploads["client-005"][:-1]
+    opened = found.opened()
+    assert list(opened.refused) == ["client-005"]
+    assert np.array_equal(opened.label_counts, found.counts[:5])  # type: ignore[arg-type]

@@ -18,6 +18,9 @@ __all__ = ["COMMANDS", "Command", "Subparsers", "commands"]
 Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 COMMANDS = (
+    "_run",
+    "_resume",
+    "_compare",
     "_balance",
     "_selectors",
     "_partition",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import fedcbs
 from fedcbs.cli._commands import commands
 from fedcbs.cli._parser import Parser
-from fedcbs.errors import FedCBSError
+from fedcbs.errors import DivergedError, FedCBSError, RunError
 
 __all__ = ["main"]
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except FedCBSError as error:
-        return _complain(str(error), WRONG)
+        return _complain(str(error), FAILED if isinstance(error, DivergedError | RunError) else WRONG)
     except (OSError, MemoryError) as error:
         return _complain(str(error) or "out of memory; ask for fewer clients or rounds", FAILED)
 

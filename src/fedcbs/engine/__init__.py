@@ -7,6 +7,9 @@ except ModuleNotFoundError as error:
 
     raise MissingExtraError("torch", extra="train", purpose="training") from error
 
+from fedcbs.engine._base import Engine
+from fedcbs.engine._evaluation import Evaluation
+from fedcbs.engine._make import make_engine
 from fedcbs.engine._work import LocalRule, Plan, Trained, Weights
 
-__all__ = ["LocalRule", "Plan", "Trained", "Weights"]
+__all__ = ["Engine", "Evaluation", "LocalRule", "Plan", "Trained", "Weights", "make_engine"]

@@ -20,7 +20,7 @@ _FAMILIES = {
     "fedcbs-sharp": "#56B4E9",
     "fedcbs-paper": "#009E73",
     "astraea": "#E69F00",
-    "power-of-choice": "#D55E00",
+    "pow-d": "#D55E00",
     "fed-cucb": "#CC79A7",
 }
 """Okabe and Ito's palette, and two greys for the baselines; the names that are compared most have a colour for good."""

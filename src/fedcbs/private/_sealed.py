@@ -10,11 +10,13 @@ Inside a box: whose it is and for which keys (32 bytes), a tag of the secret ord
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from itertools import repeat
+from multiprocessing import get_context
 from typing import ClassVar, final
 
 import numpy as np
@@ -128,7 +130,8 @@ class Sealed(Mode):
         if len(parts) == 1:
             found = list(map(_open_boxes, names, parts, *fixed))
         else:
-            with ProcessPoolExecutor() as pool:
+            # Spawned and not forked: a service has threads, and a fork of it may wait for ever.
+            with ProcessPoolExecutor(min(len(parts), os.cpu_count() or 1), get_context("spawn")) as pool:
                 found = list(pool.map(_open_boxes, names, parts, *fixed))
         return b"".join(part for part, _ in found), {k: v for _, bad in found for k, v in bad.items()}
 

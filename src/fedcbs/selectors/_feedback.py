@@ -55,12 +55,13 @@ class Feedback:
     def __post_init__(self) -> None:
         for name in ("answered", "failed"):
             ids = _checks.integers(getattr(self, name), name)
-            if len(np.unique(ids)) < len(ids):
+            ascending = bool((ids[1:] > ids[:-1]).all())
+            if not ascending and len(np.unique(ids)) < len(ids):
                 raise InvalidArgumentError(
                     f"{name}={ids.tolist()} names a client twice; name each client once"
                 )
             object.__setattr__(self, name, ids)
-        both = np.intersect1d(self.answered_ids, self.failed_ids)
+        both = np.intersect1d(self.answered_ids, self.failed_ids) if self.failed_ids.size else self.failed_ids
         if both.size:
             raise InvalidArgumentError(
                 f"client {both[0]} is in answered and in failed; it can be in one of them only"
