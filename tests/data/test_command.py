@@ -161,7 +161,7 @@ class TestFigure:
         [
             (np.zeros((0, 3), int), (), "no clients"),
             (np.ones((2, 3), int), ("a",), "class_names has 1"),
-            ([1], (), "dimensions"),
+            ([1], (), "dimension"),
         ],
     )
     def test_what_cannot_be_drawn_is_refused(
