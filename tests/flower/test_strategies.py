@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from pathlib import Path
 from typing import Any
 
 import flwr.serverapp.strategy as builtin
@@ -13,6 +14,7 @@ from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp.strategy import FedAvg, Strategy
 
+from fedcbs.errors import InvalidArgumentError
 from fedcbs.flower import SelectionNotHonouredError, with_answers, with_selector
 from tests.flower.fake import FakeGrid, counts_of, model, partition, training_app
 
@@ -192,3 +194,28 @@ def test_a_strategy_that_does_not_train_asks_nobody() -> None:
     strategy = with_selector(FedAvg(fraction_train=0.0), "fedcbs-exact", cohort_size=COHORT)
     strategy.start(grid, start, num_rounds=1)
     assert {message.metadata.message_type for message in grid.sent} == {"evaluate"}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "selector", "options", "said"),
+    [
+        (FedAvg, "uniform", {}, "must be a strategy of Flower's message API"),
+        (FedAvg(), "unifrom", {}, "did you mean 'uniform'"),
+        (FedAvg(), 5, {}, "must be a selector, or the name of one"),
+        (FedAvg(), "uniform", {"cohort_size": 0}, "cohort_size=0 must be a whole number of at least 1"),
+        (FedAvg(), "uniform", {"query_timeout": 0}, "query_timeout=0 must be a finite number above 0"),
+        (FedAvg(), "uniform", {"class_gradients": 3}, "must be a function of the trained arrays"),
+        (with_selector(FedAvg(), "uniform", cohort_size=1), "uniform", {}, "has a selector already"),
+    ],
+)
+def test_wrong_arguments_are_named_at_once(
+    strategy: Any, selector: Any, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        with_selector(strategy, selector, **({"cohort_size": 2} | options))
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidArgumentError, match=r"out='.*' cannot be made"):
+        with_selector(FedAvg(), "uniform", cohort_size=2, out=tmp_path / "file" / "run")

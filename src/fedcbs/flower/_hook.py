@@ -101,7 +101,9 @@ def with_selector(
         resume=resume,
     )
     if not isinstance(strategy, Strategy):
-        raise InvalidArgumentError(f"strategy={strategy!r} must be a strategy of flwr.serverapp.strategy")
+        raise InvalidArgumentError(
+            f"strategy={strategy!r} must be a strategy of Flower's message API, such as flwr.serverapp.strategy.FedAvg()"
+        )
     if isinstance(strategy, Selecting):
         raise InvalidArgumentError("strategy has a selector already; put one before it only")
     chooser = _chooser(selector, settings)

@@ -38,7 +38,10 @@ class PatientGrid:
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """Send and receive as the grid does; messages whose handing over was interrupted are sent as new ones."""
+        """Send and receive as the grid does; messages whose handing over was interrupted are handed over again.
+
+        They are the same messages, so the SuperLink takes only what it lacks of them, and nobody gets one twice.
+        """
         sent = list(messages)
         for _ in range(TIMES - 1):
             try:
@@ -48,8 +51,6 @@ class PatientGrid:
                     raise
                 LOG.warning("sending %d messages was interrupted (%s); sending them again", len(sent), error)
             time.sleep(PAUSE)
-            for message in sent:
-                message.metadata.created_at = time.time()  # another message, though of the same content
         return self._grid.send_and_receive(sent, timeout=timeout)
 
     def __getattr__(self, name: str) -> Any:

@@ -14,6 +14,7 @@ from flwr.app import MetricRecord
 from numpy.typing import NDArray
 
 from fedcbs._files import write_whole
+from fedcbs.errors import InvalidArgumentError
 from fedcbs.flower._errors import FederationStateError
 
 __all__ = ["Records", "evaluation_fields", "mean_loss"]
@@ -30,7 +31,12 @@ class Records:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"out={str(folder)!r} cannot be made ({error.strerror}); name a folder that this user may write"
+            ) from None
 
     @property
     def rounds(self) -> Path:
