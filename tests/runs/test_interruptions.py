@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -18,6 +19,7 @@ from fedcbs.cli._run_progress import stops_politely
 from fedcbs.errors import DivergedError, InvalidArgumentError, RunError
 from fedcbs.runs import RunConfig, read_run, resume, simulate, start
 from fedcbs.runs._directory import RunDirectory
+from fedcbs.selectors import make_selector
 from fedcbs.simulation import RoundRecord
 from tests.runs.federations import SMALL, VARIANTS, arguments, assert_same_end
 
@@ -239,3 +241,16 @@ def test_what_is_simulated_is_what_is_written_down(tmp_path: Path) -> None:
     found = start(config, tmp_path / "run")
     assert [r.cohort for r in records] == [r.cohort for r in found.records]
     assert [r.loss for r in records] == [r.loss for r in found.records]
+
+
+def test_a_selector_with_other_defaults_does_not_go_on(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    start(SMALL, out)
+    written = json.loads((out / "config.json").read_text())
+    assert written["selector_options"]["exploration"] == make_selector("fedcbs-exact").exploration
+    written["selector_options"]["exploration"] = 0.7
+    (out / "config.json").write_text(json.dumps(written))
+    with pytest.raises(
+        RunError, match=r"started with exploration=0\.7 of fedcbs-exact.*go on with the version"
+    ):
+        resume(out, rounds=SMALL.run.rounds + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import platform
 import time
@@ -100,7 +101,12 @@ def start(
         federation = built.simulation.federation
         population = {"label_counts": federation.label_counts, "num_examples": federation.num_examples}
         directory.write_arrays(POPULATION, population)
-        document = {"format": FORMAT, "config": built.config.to_dict(), "versions": versions()}
+        document = {
+            "format": FORMAT,
+            "config": built.config.to_dict(),
+            "selector_options": _selector_options(built),
+            "versions": versions(),
+        }
         directory.write_json(CONFIG, document)
         _Worker(directory, built, watch).run(built.simulation.init())
     return read_run(directory.path)
@@ -138,6 +144,7 @@ def resume(
             return read_run(directory.path)
         _compare_versions(document.get("versions", {}), note)
         built = build(config, folder=directory.path, note=note)
+        _refuse_other_defaults(document, built)
         worker = _Worker(directory, built, watch)
         state = worker.last_state(note)
         if state.round_index > built.config.run.rounds:
@@ -300,3 +307,20 @@ def _compare_versions(written: Mapping[str, Any], note: Note | None) -> None:
     ]
     if changed and note is not None:
         note(f"the run was started with {', '.join(changed)}; the rest may differ in the last digits")
+
+
+def _selector_options(built: Built) -> dict[str, Any]:
+    """Every option of the selector, as settled: a default may change between versions."""
+    options = dataclasses.asdict(built.simulation.selector)
+    return dict(json.loads(json.dumps(options, default=str)))  # as a file gives them back
+
+
+def _refuse_other_defaults(document: Mapping[str, Any], built: Built) -> None:
+    """Refuse to go on with a selector whose defaults are not those that the run began with."""
+    now = _selector_options(built)
+    for option, value in document.get("selector_options", {}).items():
+        if option not in now or now[option] != value:
+            raise RunError(
+                f"the run was started with {option}={value!r} of {built.config.selector.name}, which is now "
+                f"{now.get(option)!r}; go on with the version that started it, or start anew"
+            )
