@@ -6,7 +6,13 @@ The subpackages, from the ground up:
 - :mod:`fedcbs.partition`: who holds which examples
 - :mod:`fedcbs.availability`: who can be picked in a round
 - :mod:`fedcbs.selectors`: every selection strategy behind one interface
+- :mod:`fedcbs.private`, :mod:`fedcbs.audit`, :mod:`fedcbs.service`: the encrypted protocol, what it leaves open, and the
+  selector as a party of its own
 - :mod:`fedcbs.laboratory`: strategies compared on labels alone
+- :mod:`fedcbs.flower`: real federations
+- :mod:`fedcbs.data`, :mod:`fedcbs.models`, :mod:`fedcbs.engine`, :mod:`fedcbs.algorithms`: what trains, and how
+- :mod:`fedcbs.simulation`, :mod:`fedcbs.runs`, :mod:`fedcbs.sweeps`: federations on one machine, kept and compared
+- :mod:`fedcbs.experiments`, :mod:`fedcbs.report`: the paper's tables and figures; pages of any runs
 - :mod:`fedcbs.data`, :mod:`fedcbs.models`, :mod:`fedcbs.engine`: datasets, models, and training of many clients at once
 - :mod:`fedcbs.algorithms`: how clients train and the server moves
 - :mod:`fedcbs.simulation`, :mod:`fedcbs.runs`: federated rounds, and runs that can be interrupted

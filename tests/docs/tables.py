@@ -68,6 +68,22 @@ def speed_table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def engine_table(results: dict[str, Any]) -> str:
+    heads = ["model", "engine", "speedup", "of a matrix product's speed", "2 threads", "10,000 images"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for case in results["speed"]:
+        cells = [
+            case["model"],
+            case["engine"],
+            f"{case['speedup']:.1f}x",
+            f"{case['of_peak']:.0%}",
+            f"{case['two_threads']:.2f}x",
+            duration(case["seconds_evaluation"]),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1e3:.2g} ms"
 
@@ -75,7 +91,11 @@ def duration(seconds: float) -> str:
 def main() -> None:
     root = Path(__file__).resolve().parents[2]
     text = (root / "README.md").read_text(encoding="utf-8")
-    for name, table, file in (("qcid", qcid_table, "balance.json"), ("speed", speed_table, "selection.json")):
+    for name, table, file in (
+        ("qcid", qcid_table, "balance.json"),
+        ("speed", speed_table, "selection.json"),
+        ("engine", engine_table, "engine.json"),
+    ):
         made = table(json.loads((root / "benchmarks" / "results" / file).read_text(encoding="utf-8")))
         text = re.sub(
             rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)",

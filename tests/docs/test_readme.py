@@ -8,7 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from tests.docs.tables import qcid_table, speed_table
+from tests.docs.tables import engine_table, qcid_table, speed_table
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,6 +48,10 @@ def test_the_table_of_imbalance_is_the_committed_result() -> None:
 
 def test_the_table_of_speed_is_the_committed_result() -> None:
     assert between("speed") == speed_table(results("selection.json"))
+
+
+def test_the_table_of_training_is_the_committed_result() -> None:
+    assert between("engine") == engine_table(results("engine.json"))
 
 
 def test_every_page_that_is_linked_exists() -> None:
