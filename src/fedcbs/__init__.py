@@ -13,9 +13,6 @@ The subpackages, from the ground up:
 - :mod:`fedcbs.data`, :mod:`fedcbs.models`, :mod:`fedcbs.engine`, :mod:`fedcbs.algorithms`: what trains, and how
 - :mod:`fedcbs.simulation`, :mod:`fedcbs.runs`, :mod:`fedcbs.sweeps`: federations on one machine, kept and compared
 - :mod:`fedcbs.experiments`, :mod:`fedcbs.report`: the paper's tables and figures; pages of any runs
-- :mod:`fedcbs.data`, :mod:`fedcbs.models`, :mod:`fedcbs.engine`: datasets, models, and training of many clients at once
-- :mod:`fedcbs.algorithms`: how clients train and the server moves
-- :mod:`fedcbs.simulation`, :mod:`fedcbs.runs`: federated rounds, and runs that can be interrupted
 
 :func:`simulate` runs a federation; the subpackages that train are imported when it is first used.
 """
