@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedcbs import _checks
+from fedcbs._rows import ClientRows
 from fedcbs.algorithms import Algorithm, AlgorithmState, Monitor, Outcome, Work
 from fedcbs.availability import Availability
 from fedcbs.engine import Engine, LocalRule, Plan, Weights
@@ -110,6 +111,10 @@ class SimulationState:
         arrays |= {f"algorithm.{name}": array for name, array in self.algorithm.to_arrays().items()}
         return arrays | {f"selector.{name}": array for name, array in self.selector.to_arrays().items()}
 
+    def on_disk(self) -> tuple[ClientRows, ...]:
+        """Return what of the state is in files; whoever holds it keeps it there."""
+        return self.algorithm.local.on_disk() + self.selector.on_disk()
+
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -173,22 +178,34 @@ class Simulation:
         """Return the state before the first round."""
         weights = self.engine.initial()
         algorithm = self.algorithm.init(self.federation.num_clients, weights, self.folder)
-        return SimulationState(0, weights, algorithm, self.selector.init(self.federation.num_clients))
+        return SimulationState(
+            0, weights, algorithm, self.selector.init(self.federation.num_clients, self.folder)
+        )
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> SimulationState:
-        """Return the state that :meth:`SimulationState.to_arrays` saved."""
+    def restore(
+        self, arrays: Mapping[str, NDArray[Any]], beside: SimulationState | None = None
+    ) -> SimulationState:
+        """Return the state that :meth:`SimulationState.to_arrays` saved.
+
+        Parameters
+        ----------
+        arrays
+            What was saved.
+        beside
+            Another state of this process, with which it shares the vectors that are on disk.
+        """
         parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "algorithm": {}, "selector": {}}
         for name, array in arrays.items():
             part, dot, rest = name.partition(".")
             parts[part if dot else ""][rest if dot else part] = array
-        fresh, own = self.init(), parts[""]
+        fresh, own = beside or self.init(), parts[""]
         weights = Weights(torch.from_numpy(own["parameters"].copy()), torch.from_numpy(own["buffers"].copy()))
         if weights.parameters.shape != fresh.weights.parameters.shape:
             raise InvalidArgumentError(
                 f"the saved model has {weights.parameters.numel()} weights, this one {fresh.weights.parameters.numel()}"
             )
         algorithm = self.algorithm.restore(fresh.algorithm, parts["algorithm"])
-        selector = self.selector.restore(parts["selector"])
+        selector = self.selector.restore(parts["selector"], fresh.selector)
         return SimulationState(int(own["round_index"]), weights, algorithm, selector)
 
     def round(self, state: SimulationState, *, last: bool = False) -> tuple[SimulationState, RoundRecord]:
