@@ -51,6 +51,7 @@ CHECKPOINT, PREVIOUS, MODEL, LOCK = (
     "run.lock",
 )
 KEPT_BY_OTHERS = ("statistics.npz", "statistics-traffic.json", "control-variates.bin", "updates.bin")
+LINE = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DAMAGED = (
     OSError,
@@ -177,7 +178,7 @@ class RunDirectory:
 
     def append(self, record: RoundRecord) -> None:
         """Append the line of a round; the system has it before this returns."""
-        line = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":")) + "\n"
+        line = LINE.encode(record.to_json()) + "\n"
         with self.full_disk_explained():
             data = memoryview(line.encode())
             while data:

@@ -8,6 +8,7 @@ state does the same twice, and whoever keeps the state can stop after any round.
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,7 @@ from fedcbs.algorithms import Algorithm, AlgorithmState, Monitor, Outcome, Work
 from fedcbs.availability import Availability
 from fedcbs.engine import Engine, LocalRule, Plan, Weights
 from fedcbs.errors import DivergedError, InvalidArgumentError
-from fedcbs.imbalance import qcid
+from fedcbs.imbalance import qcid_of_pooled
 from fedcbs.selectors import Need, Round, Selection, Selector, State
 from fedcbs.simulation._batches import draw_plan
 from fedcbs.simulation._evaluation import EvaluationRule, evaluate
@@ -301,7 +302,7 @@ class _Round:
             record = dataclasses.replace(record, **cast("dict[str, Any]", found))
         self._timed("evaluate")
         self._clock["total"] = time.perf_counter() - self._started
-        return after, dataclasses.replace(record, seconds=self._clock)
+        return after, record
 
     def _select(
         self, information: SimulatedInformation, available: NDArray[np.int64]
@@ -343,7 +344,7 @@ class _Round:
             raise self._diverged(
                 f"the training loss of client {fate.answered[bad[0]]} is {outcome.losses[bad[0]]}"
             )
-        if not bool(torch.isfinite(outcome.weights.parameters.sum())):
+        if not math.isfinite(outcome.weights.parameters.sum().item()):
             raise self._diverged("the global model has weights that are no finite numbers")
         return outcome
 
@@ -390,7 +391,7 @@ class _Round:
     ) -> RoundRecord:
         sim = self._sim
         cohort = available[:0] if selection is None else selection.cohort
-        counts = sim.federation.label_counts[cohort]
+        pooled = sim.federation.label_counts[cohort].sum(axis=0).tolist()
         up, down = traffic(
             cohort,
             fate.answered,
@@ -406,13 +407,14 @@ class _Round:
             cohort=tuple(cohort.tolist()),
             answered=tuple(fate.answered.tolist()),
             failed=tuple(fate.failed.tolist()),
-            qcid=float(qcid(counts)) if len(cohort) else None,
-            cohort_label_counts=tuple(counts.sum(axis=0).tolist()) if len(cohort) else None,
+            qcid=qcid_of_pooled(pooled) if len(cohort) else None,
+            cohort_label_counts=tuple(pooled) if len(cohort) else None,
             loss=float(outcome.losses.mean()) if len(outcome.losses) else None,
             asked={} if selection is None else {str(need): n for need, n in selection.asked.items()},
             bytes_up=up,
             bytes_down=down,
             simulated_seconds=fate.seconds,
+            seconds=self._clock,  # the rest of the round is still to come into it
         )
 
     def _timed(self, part: str) -> None:
