@@ -22,8 +22,8 @@ __all__ = ["RemembersUpdates", "UpdateState", "check_pairs"]
 MOST_PAIRED = 20_000
 """Comparing this many clients pair by pair takes 3 GB."""
 
-MOST_AT_ONCE = 2**28
-"""Numbers of updates that are compared in one piece (2 GB); more are gone through in stretches of columns."""
+MOST_AT_ONCE = 2**27
+"""Numbers of updates that are compared in one piece (1 GB); more are gone through in stretches of columns."""
 
 PRECISIONS = ("float32", "float16")
 FILE = "updates.bin"
