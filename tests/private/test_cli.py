@@ -225,7 +225,8 @@ def test_the_modes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(mode in listed for mode in MODES)
 
 
-def test_what_cannot_be_opened_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("here")
+def test_what_cannot_be_opened_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     upload_all("sealed")
     assert compute("sealed") == 0
     Path("short.enc").write_bytes(Path("gram.enc").read_bytes()[:-9])
