@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -24,7 +22,6 @@ from fedcbs.algorithms import (
     parse_algorithm,
 )
 from fedcbs.algorithms._fednova import accumulation
-from fedcbs.algorithms._rows import DiskRows, MemoryRows
 from fedcbs.algorithms._scaffold import ScaffoldState
 from fedcbs.engine import LocalRule, make_engine
 from fedcbs.errors import InvalidArgumentError, UnknownNameError
@@ -104,7 +101,7 @@ def test_the_servers_control_variate_is_the_mean_of_the_clients(precision: str) 
     _, state = fast_rounds(Algorithm(Scaffold(precision=precision), FedAvg()), RULE)
     local = state.local
     assert isinstance(local, ScaffoldState)
-    mean = local.rows.get(local.table).mean(dim=0)
+    mean = local.own(np.arange(3)).mean(dim=0)
     torch.testing.assert_close(local.control, mean, rtol=1e-4, atol=1e-6)
 
 
@@ -135,32 +132,6 @@ def test_only_the_proportions_of_weights_matter() -> None:
     one = one_round(Plain(), FedAvg(), (3, 5), weights=(1.0, 3.0))
     other = one_round(Plain(), FedAvg(), (3, 5), weights=(0.1, 0.3))
     torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("on_disk", [False, True])
-def test_rows_survive_until_no_state_refers_to_them(on_disk: bool, tmp_path: Path) -> None:
-    rows = DiskRows(3, torch.float32, tmp_path / "rows") if on_disk else MemoryRows(3, torch.float32)
-    old = rows.put(torch.tensor([[1.0, 1, 1], [2, 2, 2]]))
-    rows.keep_only([old])
-    new = rows.put(torch.tensor([[3.0, 3, 3]]))
-    table = np.array([new[0], old[1]])
-    assert rows.get(old).tolist() == [[1, 1, 1], [2, 2, 2]]  # whoever goes on from before finds it
-    rows.keep_only([table])
-    reused = rows.put(torch.tensor([[4.0, 4, 4]]))
-    assert reused[0] == old[0]
-    assert rows.get(table).tolist() == [[3, 3, 3], [2, 2, 2]]
-
-
-def test_rows_on_disk_are_found_by_the_next_process(tmp_path: Path) -> None:
-    first = DiskRows(2, torch.float16, tmp_path / "rows")
-    table = np.array([-1, *first.put(torch.tensor([[1.5, 2.5], [3.5, 4.5]]))])
-    first.flush()
-    later = DiskRows(2, torch.float16, tmp_path / "rows", table)
-    assert later.get(table).tolist() == [[0, 0], [1.5, 2.5], [3.5, 4.5]]
-    assert later.put(torch.zeros(1, 2))[0] == 2  # nobody's place
-    (tmp_path / "rows").write_bytes(b"short")
-    with pytest.raises(Exception, match="cut or replaced"):
-        DiskRows(2, torch.float16, tmp_path / "rows", table)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +165,8 @@ def test_a_state_is_restored_as_it_was() -> None:
     engine = make_engine(TinyModel(), tiny_dataset(), engine="loop", threads=1)
     again = algorithm.restore(algorithm.init(3, engine.initial()), state.to_arrays())
     for name, array in again.to_arrays().items():
-        if name != "local.table":
-            assert np.array_equal(array, state.to_arrays()[name]), name
-    assert again.local.rows.get(again.local.table).equal(state.local.rows.get(state.local.table))  # type: ignore[attr-defined]
+        assert np.array_equal(array, state.to_arrays()[name]), name
+    assert again.local.own(np.arange(3)).equal(state.local.own(np.arange(3)))  # type: ignore[attr-defined]
     with pytest.raises(InvalidArgumentError, match="saved by another server rule"):
         parse_algorithm("scaffold").restore(
             parse_algorithm("scaffold").init(3, engine.initial()), state.to_arrays()

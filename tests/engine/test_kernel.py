@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -162,3 +164,13 @@ def test_a_penalty_goes_to_pytorch():
         for penalty in (None, cases.pull)
     )
     assert not torch.allclose(plain, pulled)
+
+
+def test_one_mean_for_all_channels_is_every_channels() -> None:
+    data = cases.dataset((3, 12, 12), classes=4)
+    one = dataclasses.replace(data, mean=(0.3,), std=(0.5,))
+    each = dataclasses.replace(data, mean=(0.3,) * 3, std=(0.5,) * 3)
+    model = nn.Sequential(nn.Conv2d(3, 5, 3), nn.ReLU(), nn.Flatten(), nn.Linear(500, 4))
+    found = [make_engine(model, one_of, engine="kernel", threads=1) for one_of in (one, each)]
+    losses = [engine.losses(engine.initial(), [np.arange(9)]).tolist() for engine in found]
+    assert losses[0] == losses[1]

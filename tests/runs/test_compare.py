@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -65,6 +66,30 @@ def test_all_runs_hold_out_the_same_where_one_selector_needs_it(tmp_path: Path) 
     assert uniform.label_counts is not None
     assert bandit.label_counts is not None
     assert uniform.label_counts.tolist() == bandit.label_counts.tolist()
+
+
+def test_a_process_that_is_killed_is_noticed_and_the_comparison_goes_on_when_run_again(
+    tmp_path: Path,
+) -> None:
+    config, names = BASE.with_options({"rounds": 100}), ["uniform", "fedcbs-exact"]
+    killed: list[int] = []
+
+    def kill_one(done: int, total: int) -> None:
+        children = multiprocessing.active_children()
+        if 0 < done < total and not killed:
+            killed.append(done)
+            os.kill(children[0].pid or 0, signal.SIGKILL)
+
+    with pytest.raises(
+        RunError, match=r"a process of the comparison ended with code -9 .* run the same command"
+    ):
+        compare(config, names, out=tmp_path / "cmp", seeds=1, processes=2, progress=kill_one)
+    assert killed[0] < 200  # there was work left
+    assert not multiprocessing.active_children()
+    again = compare(config, names, out=tmp_path / "cmp", seeds=1, processes=1)
+    whole = compare(config, names, out=tmp_path / "whole", seeds=1, processes=1)
+    for name in names:
+        assert rounds_of(again.runs[name][0].path) == rounds_of(whole.runs[name][0].path)
 
 
 def test_an_interrupted_comparison_saves_every_run(tmp_path: Path) -> None:

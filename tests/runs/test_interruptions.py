@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fedcbs.cli import main
@@ -21,7 +22,7 @@ from fedcbs.runs import RunConfig, read_run, resume, simulate, start
 from fedcbs.runs._directory import RunDirectory
 from fedcbs.selectors import make_selector
 from fedcbs.simulation import RoundRecord
-from tests.runs.federations import SMALL, VARIANTS, arguments, assert_same_end
+from tests.runs.federations import SMALL, VARIANTS, arguments, assert_same_end, rounds_of
 
 
 class Stopped(Exception):  # noqa: N818
@@ -54,8 +55,9 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return config, out
 
 
-def test_kill_nine(tmp_path: Path) -> None:
-    config = SMALL.with_options(VARIANTS["remembering"] | {"rounds": 1500})
+@pytest.mark.parametrize("variant", ["remembering", "on disk"])
+def test_kill_nine(variant: str, tmp_path: Path) -> None:
+    config = SMALL.with_options(VARIANTS[variant] | {"rounds": 1500})
     out, expected = tmp_path / "run", tmp_path / "whole"
     process = start_process(config, out)
     wait_for_rounds(process, out, 16)
@@ -169,6 +171,48 @@ def test_a_damaged_checkpoint_falls_back_on_the_one_before(tmp_path: Path) -> No
     assert "going on from checkpoint.previous.npz, of round 21" in notes[0]
     start(config, expected)
     assert_same_end(out, expected)
+
+
+def test_after_going_on_the_older_checkpoint_still_finds_its_vectors(tmp_path: Path) -> None:
+    out, expected = tmp_path / "run", tmp_path / "whole"
+    config = SMALL.with_options(VARIANTS["on disk"])
+
+    def stop_at(number: int) -> Any:
+        def watch(record: RoundRecord) -> None:
+            if record.round == number:
+                raise Stopped
+
+        return watch
+
+    with pytest.raises(Stopped):
+        start(config, out, watch=stop_at(21))
+    with pytest.raises(Stopped):
+        resume(out, watch=stop_at(27))  # six rounds write vectors, and no checkpoint comes
+    (out / "checkpoint.npz").write_bytes(b"damaged")
+    resume(out)
+    start(config, expected)
+    assert_same_end(out, expected)
+
+
+@pytest.mark.parametrize("selector", ["divfl", "clustered-similarity", "ou"])
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_where_updates_are_kept_makes_no_difference(selector: str, precision: str, tmp_path: Path) -> None:
+    kept = f"{selector}:precision={precision}"
+    start(SMALL.with_options({"selector": kept, "rounds": 12}), tmp_path / "memory")
+    start(SMALL.with_options({"selector": f"{kept}:on_disk=true", "rounds": 12}), tmp_path / "disk")
+    assert rounds_of(tmp_path / "memory") == rounds_of(tmp_path / "disk")
+    models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("memory", "disk")]
+    assert models[0] == models[1]
+    with np.load(tmp_path / "memory" / "checkpoint.npz") as arrays:
+        vectors = arrays["selector.updates"]
+    size = (tmp_path / "disk" / "updates.bin").stat().st_size
+    assert size <= 2 * 30 * vectors[0].nbytes  # of 30 clients, and a few more that checkpoints refer to
+
+
+def test_updates_on_disk_need_a_folder() -> None:
+    config = SMALL.with_options({"selector": "divfl:on_disk=true"})
+    with pytest.raises(InvalidArgumentError, match="on_disk=true needs a folder to keep updates in"):
+        next(simulate(config))
 
 
 def test_damage_beyond_repair_is_an_error(tmp_path: Path) -> None:

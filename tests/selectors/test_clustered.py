@@ -94,7 +94,7 @@ def test_bins_by_size_are_poured_exactly_and_unbiased(sizes: list[int], num_bins
 @given(SIZES, st.integers(1, 6), st.data())
 def test_bins_by_similarity_are_unbiased(sizes: list[int], num_bins: int, data: st.DataObject) -> None:
     places = data.draw(st.lists(st.integers(-9, 9), min_size=len(sizes), max_size=len(sizes)))
-    distances = condensed_distances(np.array(places, dtype=float)[:, None], "l1")
+    distances = condensed_distances([np.array(places, dtype=float)[:, None]], "l1")
     bins = bins_by_similarity(np.array(sizes), num_bins, distances)
     assert (bins >= 0).all()
     assert bins.sum(axis=1) == pytest.approx([1.0] * num_bins)
@@ -108,7 +108,7 @@ def test_bins_by_similarity_are_those_of_wards_tree(seed: int, distance: str) ->
     rng = np.random.default_rng(seed)
     num_clients, num_bins = int(rng.integers(2, 9)), int(rng.integers(1, 5))
     sizes = rng.integers(1, 30, num_clients)
-    condensed = condensed_distances(rng.normal(size=(num_clients, 3)), distance)
+    condensed = condensed_distances([rng.normal(size=(num_clients, 3))], distance)
     square = np.zeros((num_clients, num_clients))
     square[np.triu_indices(num_clients, k=1)] = condensed
     bins = bins_by_similarity(sizes, num_bins, condensed)
@@ -176,7 +176,7 @@ def test_clients_alike_share_a_bin_and_are_not_drawn_together() -> None:
 
 def test_angles_do_not_see_lengths_and_those_without_an_update_are_at_right_angles() -> None:
     rows = np.array([[1.0, 0.0], [5.0, 0.0], [0.0, 2.0], [-3.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
-    angles = condensed_distances(rows, "angle")
+    angles = condensed_distances([rows], "angle")
     square = np.zeros((6, 6))
     square[np.triu_indices(6, k=1)] = angles
     half = np.pi / 2
@@ -200,4 +200,6 @@ def test_condensed_distances_are_the_upper_triangle_row_by_row(
         for i in range(len(rows))
         for j in range(i + 1, len(rows))
     ]
-    assert condensed_distances(np.array(rows), distance) == pytest.approx(literal, abs=1e-4)
+    assert condensed_distances([np.array(rows)], distance) == pytest.approx(literal, abs=1e-4)
+    stretches = np.hsplit(np.array(rows), [1])
+    assert condensed_distances(stretches, distance) == pytest.approx(literal, abs=1e-4)

@@ -118,7 +118,8 @@ def test_the_selector_draws_as_stochastic_greedy_does_among_those_available() ->
 
 @given(st.lists(st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=3), min_size=1, max_size=6))
 def test_distances_by_inner_products_are_distances(rows: list[list[float]]) -> None:
-    assert np.allclose(_distances(np.array(rows)), apart(np.array(rows)), atol=1e-4)
+    assert np.allclose(_distances([np.array(rows)]), apart(np.array(rows)), atol=1e-4)
+    assert np.allclose(_distances(np.hsplit(np.array(rows), [1])), apart(np.array(rows)), atol=1e-4)
 
 
 def test_everybody_is_asked_once_and_participants_refresh_theirs() -> None:

@@ -11,7 +11,7 @@ import math
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 from fedcbs.imbalance import FactorGram, qcid_resolution
 from fedcbs.selectors import FedCBSExact, LabelInformation, _fedcbs_law
@@ -286,3 +286,23 @@ def test_a_giant_that_leaves_takes_its_rounding_errors_along(counts: list[list[i
         )
     found = draws(FedCBSExact(), LabelInformation(counts), times=50, cohort_size=2)
     assert all(qcid(counts, cohort) < 0.3 for cohort in found)
+
+
+@given(st.data(), label_counts(min_clients=3, max_clients=12), st.floats(0.5, 12.0))
+def test_a_sweep_written_out_finds_what_seat_by_seat_is_found(
+    data: st.DataObject, counts: list[list[int]], exponent: float
+) -> None:
+    filled = [row for row in counts if sum(row)]
+    assume(len(filled) > 2)
+    size, seed = data.draw(st.integers(1, len(filled) - 1)), data.draw(st.integers(0, 99))
+    found = []
+    for written_out in (True, False):
+        rng = np.random.default_rng(seed)
+        chain = GibbsChain(FactorGram(filled), np.arange(size), exponent, floor=FLOOR)
+        for _ in range(3):
+            if written_out:
+                chain.sweep(rng)
+            else:
+                chain._redraw(rng.permutation(size).tolist(), rng.random(size).tolist())
+        found.append(chain.members.tolist())
+    assert found[0] == found[1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fedcbs._rows import ClientRows
 from fedcbs.engine import LocalRule, Trained
 
 __all__ = ["Follower", "LocalMethod", "LocalState", "Monitor", "ServerRule", "ServerState"]
@@ -38,8 +39,9 @@ class LocalState:
         """Return the state as named arrays."""
         return {}
 
-    def settle(self, saved: Sequence[LocalState]) -> None:
-        """Let go of what neither this state nor those `saved` refer to; other states are void from then on."""
+    def on_disk(self) -> tuple[ClientRows, ...]:
+        """Return what of the state is in a file; whoever holds it keeps it there."""
+        return ()
 
 
 class Follower:

@@ -18,7 +18,7 @@ round reads, so lower precision changes training a little, but the same in every
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast, final
 
@@ -26,49 +26,52 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fedcbs._rows import ClientRows
 from fedcbs.algorithms._base import Follower, LocalMethod, LocalState, Monitor
-from fedcbs.algorithms._rows import DiskRows, MemoryRows, Rows, precision_of
 from fedcbs.engine import LocalRule, Trained
-from fedcbs.errors import InvalidArgumentError
+from fedcbs.errors import InvalidArgumentError, UnknownNameError
 
 __all__ = ["Scaffold", "ScaffoldState"]
 
 FILE = "control-variates.bin"
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+"""What a client's control variate can be kept in."""
 
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScaffoldState(LocalState):
-    """The server's control variate, and where each client's is.
+    """The server's control variate, and the clients'.
 
     Parameters
     ----------
     control
         The server's.
-    table
-        Place of each client's in `rows`; -1 where it is still zero.
     rows
-        The clients' own.
+        The clients' own; a client that has none is still at zero.
+    precision
+        What those are kept in.
     """
 
     control: torch.Tensor
-    table: NDArray[np.int64]
-    rows: Rows
+    rows: ClientRows
+    precision: torch.dtype
+
+    def own(self, clients: NDArray[np.int64]) -> torch.Tensor:
+        """Return the control variates of these clients, in float32."""
+        return torch.from_numpy(self.rows.get(clients)).view(self.precision).to(torch.float32)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state as named arrays; of vectors on disk, only their places."""
-        self.rows.flush()
-        arrays: dict[str, NDArray[Any]] = {"control": self.control.cpu().numpy(), "table": self.table}
-        if isinstance(self.rows, MemoryRows):
-            arrays["vectors"] = self.rows.get(self.table[self.table >= 0]).numpy()
+        table, vectors = self.rows.to_arrays()
+        arrays: dict[str, NDArray[Any]] = {"control": self.control.cpu().numpy(), "table": table}
+        if not self.rows.on_disk:
+            arrays["vectors"] = torch.from_numpy(vectors).view(self.precision).to(torch.float32).numpy()
         return arrays
 
-    def settle(self, saved: Sequence[LocalState]) -> None:
-        """Let go of what neither this state nor those `saved` refer to; other states are void from then on."""
-        tables = [self.table]
-        if isinstance(self.rows, DiskRows):  # what was in memory, a checkpoint holds itself
-            tables += [state.table for state in saved if isinstance(state, ScaffoldState)]
-        self.rows.keep_only(tables)
+    def on_disk(self) -> tuple[ClientRows, ...]:
+        """Return what of the state is in a file."""
+        return (self.rows,) if self.rows.on_disk else ()
 
 
 @final
@@ -93,32 +96,32 @@ class Scaffold(LocalMethod):
     on_disk: bool = False
 
     def __post_init__(self) -> None:
-        precision_of(self.precision)
+        _precision(self.precision)
         if not isinstance(self.on_disk, bool):
             raise InvalidArgumentError(f"on_disk={self.on_disk!r} must be true or false")
 
     def init(self, num_clients: int, num_parameters: int, folder: Path | None = None) -> ScaffoldState:
         """Return the state before the first round; `folder` is where files may be kept."""
-        dtype = precision_of(self.precision)
-        rows: Rows = MemoryRows(num_parameters, dtype)
+        precision, path = _precision(self.precision), None
         if self.on_disk:
             if folder is None:
                 raise InvalidArgumentError(
                     "on_disk=true needs a folder to keep control variates in; give the run a directory"
                 )
-            rows = DiskRows(num_parameters, dtype, folder / FILE)
-        return ScaffoldState(torch.zeros(num_parameters), np.full(num_clients, -1, dtype=np.int64), rows)
+            path = folder / FILE
+        own = ClientRows(num_clients, _raw(precision), path).with_kept({}, num_parameters)
+        return ScaffoldState(torch.zeros(num_parameters), own, precision)
 
     def restore(self, fresh: LocalState, arrays: Mapping[str, NDArray[Any]]) -> ScaffoldState:
         """Return the state that :meth:`LocalState.to_arrays` saved; `fresh` is what :meth:`init` gave."""
         state = cast(ScaffoldState, fresh)
         control, table = torch.from_numpy(arrays["control"].copy()), arrays["table"].astype(np.int64)
-        if isinstance(state.rows, DiskRows):
-            rows = DiskRows(state.rows.length, state.rows.dtype, state.rows.path, table)
-            return ScaffoldState(control, table, rows)
-        table = table.copy()
-        table[table >= 0] = state.rows.put(torch.from_numpy(arrays["vectors"]))
-        return ScaffoldState(control, table, state.rows)
+        vectors = torch.from_numpy(arrays.get("vectors", np.zeros((0, state.rows.length), np.float32)))
+        if len(vectors):  # saved in the order of clients
+            table[table >= 0] = np.arange(len(vectors))
+        return ScaffoldState(
+            control, state.rows.from_arrays(table, _bits(vectors, state.precision)), state.precision
+        )
 
     def rule(
         self,
@@ -129,7 +132,7 @@ class Scaffold(LocalMethod):
     ) -> LocalRule:
         """Return `base` with ``c - c_n`` for each client."""
         held = cast(ScaffoldState, state)
-        own = held.rows.get(held.table[clients]).to(held.control.device)
+        own = held.own(clients).to(held.control.device)
         return dataclasses.replace(base, corrections=torch.sub(held.control, own, out=own))
 
     def follow(
@@ -147,7 +150,7 @@ class _Gatherer(Follower):
     ) -> None:
         super().__init__(state)
         self._before, self._rule, self._clients, self._steps = state, rule, clients, steps
-        self._table = state.table.copy()
+        self._kept: dict[int, Any] = {}
         self._change = torch.zeros_like(state.control)
 
     def see(self, trained: Trained, start: torch.Tensor) -> None:
@@ -156,14 +159,35 @@ class _Gatherer(Follower):
         for row, place in enumerate(trained.clients):
             if not self._steps[place]:
                 continue  # made no step, learnt nothing
-            client = self._clients[place]
             new = torch.sub(start, trained.parameters[row])
             new.div_(float(self._steps[place]) * self._rule.learning_rate).sub_(corrections[place])
-            new = new.to(rows.dtype).to(torch.float32)  # as it will be read, so that c stays their mean
+            kept = _bits(new, self._before.precision)
+            new = torch.from_numpy(kept).view(self._before.precision).to(new)  # as it will be read
             self._change.add_(new + corrections[place]).sub_(self._before.control)  # + (c - c_n) - c = - c_n
-            self._table[client] = rows.put(new[None])[0]
+            self._kept[int(self._clients[place])] = rows.keep(kept)
 
     def state(self) -> ScaffoldState:
         """Return the state after the round."""
-        control = self._before.control + self._change / len(self._table)
-        return ScaffoldState(control, self._table, self._before.rows)
+        before = self._before
+        control = before.control + self._change / before.rows.num_clients
+        return dataclasses.replace(
+            before, control=control, rows=before.rows.with_kept(self._kept, before.rows.length)
+        )
+
+
+def _precision(name: str) -> torch.dtype:
+    if name not in PRECISIONS:
+        raise UnknownNameError("precision", name, PRECISIONS)
+    return PRECISIONS[name]
+
+
+def _raw(precision: torch.dtype) -> type[np.generic]:
+    """What NumPy holds such numbers as; it has no bfloat16."""
+    return np.float32 if precision == torch.float32 else np.int16
+
+
+def _bits(vectors: torch.Tensor, precision: torch.dtype) -> NDArray[Any]:
+    """Vectors as they are kept."""
+    rounded = vectors.to("cpu", precision)
+    bits: NDArray[Any] = (rounded if precision == torch.float32 else rounded.view(torch.int16)).numpy()
+    return bits

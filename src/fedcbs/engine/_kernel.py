@@ -97,6 +97,9 @@ class KernelEngine(Engine):
         weakref.finalize(self, self._library.fedcbs_close, self._handle)
         self._batch = 128 if isinstance(layers[0], ConvLayer) else 512
         self._scale, self._shift = normalisation(dataset)
+        if isinstance(layers[0], ConvLayer):  # which reads one of each a channel
+            channels = dataset.train.shape[0]
+            self._scale, self._shift = (np.resize(one, channels) for one in (self._scale, self._shift))
         self._parts = {part: _Resident(self._examples(part)) for part in ("train", "test")}
         self._lock = threading.Lock()
         self._stop = np.zeros(1, np.int32)

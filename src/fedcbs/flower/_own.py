@@ -152,7 +152,8 @@ def grown(selector: Selector[Any], state: State | None, num_clients: int) -> Sta
         else:
             arrays[name] = new[name].copy()
             arrays[name][: len(value)] = value
-    return type(state).from_arrays(arrays)
+    joined: State = selector.restore(arrays)
+    return joined
 
 
 @final

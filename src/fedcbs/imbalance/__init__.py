@@ -2,7 +2,7 @@
 
 from fedcbs.imbalance._builder import BLOCK, CohortBuilder, qcid_resolution
 from fedcbs.imbalance._gram import DenseGram, FactorGram, Gram, RowsOnDemandGram
-from fedcbs.imbalance._measures import kl_divergence, label_shares, qcid, qcid_from_gram
+from fedcbs.imbalance._measures import kl_divergence, label_shares, qcid, qcid_from_gram, qcid_of_pooled
 
 __all__ = [
     "BLOCK",
@@ -15,5 +15,6 @@ __all__ = [
     "label_shares",
     "qcid",
     "qcid_from_gram",
+    "qcid_of_pooled",
     "qcid_resolution",
 ]

@@ -74,6 +74,7 @@ class CohortBuilder:
         self._num_classes = float(gram.num_classes)
         self._sizes = gram.num_examples.astype(np.float64)
         self._scores = gram.diagonal * self._num_classes  # B * (2 r + diagonal), kept up to date
+        self._all_filled = bool(self._sizes.all())
         self._total = 0.0  # B * sum of S over the cohort with itself
         self._size = 0.0
         self.cohort: list[int] = []
@@ -117,9 +118,11 @@ class CohortBuilder:
         qcid = scores + self._total
         qcid -= squares
         squares *= self._num_classes
-        with np.errstate(invalid="ignore"):
+        if self._size > 0 or self._all_filled:
             qcid /= squares
-        if self._size == 0:
+        else:
+            with np.errstate(invalid="ignore"):
+                qcid /= squares
             qcid[sizes == 0] = 1.0 - 1.0 / self._num_classes
         if self.resolution:
             np.maximum(qcid, self.resolution, out=qcid)

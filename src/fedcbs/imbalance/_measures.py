@@ -8,6 +8,7 @@ and the sizes ``q`` the same number is ``sum S[C, C] / sum(q[C])**2 - 1/B``, so 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,7 @@ from fedcbs import _checks
 from fedcbs.errors import InvalidArgumentError
 from fedcbs.imbalance._gram import Gram
 
-__all__ = ["kl_divergence", "label_shares", "qcid", "qcid_from_gram"]
+__all__ = ["kl_divergence", "label_shares", "qcid", "qcid_from_gram", "qcid_of_pooled"]
 
 
 def label_shares(label_counts: ArrayLike, cohort: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -41,7 +42,15 @@ def qcid(label_counts: ArrayLike, cohort: ArrayLike | None = None) -> float:
     >>> round(qcid(figure_2, cohort=[0, 1, 2]), 4)
     0.0148
     """
-    pooled = _pooled(label_counts, cohort)
+    return qcid_of_pooled(_pooled(label_counts, cohort))
+
+
+def qcid_of_pooled(pooled: Sequence[int]) -> float:
+    """QCID of pooled label counts, which are known to be whole and not all zero.
+
+    >>> qcid_of_pooled([15, 15, 15, 15, 15, 15])
+    0.0
+    """
     total, num_classes = sum(pooled), len(pooled)
     distance: int = sum((num_classes * count - total) ** 2 for count in pooled)
     return float(distance / (num_classes * total) ** 2)

@@ -9,6 +9,7 @@
     checkpoint.previous.npz the one before it, in case a disk damages the newest
     statistics.npz          what the selector opened, in privacy modes that encrypt
     control-variates.bin    of SCAFFOLD, where they are kept on disk
+    updates.bin             that the selector remembers, where they are kept on disk
     model.safetensors       the final model, once there is one
     summary.json            what came of it
     run.lock                held by the process that works here
@@ -49,7 +50,8 @@ CHECKPOINT, PREVIOUS, MODEL, LOCK = (
     "model.safetensors",
     "run.lock",
 )
-KEPT_BY_OTHERS = ("statistics.npz", "statistics-traffic.json", "control-variates.bin")
+KEPT_BY_OTHERS = ("statistics.npz", "statistics-traffic.json", "control-variates.bin", "updates.bin")
+LINE = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DAMAGED = (
     OSError,
@@ -176,7 +178,7 @@ class RunDirectory:
 
     def append(self, record: RoundRecord) -> None:
         """Append the line of a round; the system has it before this returns."""
-        line = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":")) + "\n"
+        line = LINE.encode(record.to_json()) + "\n"
         with self.full_disk_explained():
             data = memoryview(line.encode())
             while data:

@@ -128,7 +128,7 @@ def _work(run: Callable[..., None], waiting: Any, told: Any) -> None:
             run(job, watch)
         told.put(("done",))
     except KeyboardInterrupt:
-        pass
+        told.cancel_join_thread()  # a process that was killed may have taken the lock of the pipe with it
     except FedCBSError as error:
         told.put(("error", _portable(error)))
     except (OSError, MemoryError) as error:

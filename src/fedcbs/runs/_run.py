@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -14,7 +15,8 @@ from typing import Any, final
 
 import numpy as np
 
-from fedcbs.errors import DivergedError, RunError
+from fedcbs._rows import ClientRows
+from fedcbs.errors import DivergedError, FedCBSError, RunError
 from fedcbs.runs._build import Built, Note, build
 from fedcbs.runs._config import RunConfig
 from fedcbs.runs._directory import CONFIG, FORMAT, MODEL, POPULATION, SUMMARY, RunDirectory
@@ -64,7 +66,6 @@ def _rounds(built: Built) -> Iterator[RoundRecord]:
     while not done:
         last = state.round_index + 1 == config.run.rounds
         state, record = simulation.round(state, last=last)
-        state.algorithm.local.settle(())
         done = last or _reached(record, config)
         yield record
 
@@ -178,7 +179,9 @@ class _Worker:
 
     def __init__(self, directory: RunDirectory, built: Built, watch: Watch | None) -> None:
         self._directory, self._built, self._watch = directory, built, watch
-        self._saved: deque[SimulationState] = deque(maxlen=2)  # a checkpoint and the one before it
+        self._saved: deque[tuple[ClientRows, ...]] = deque(
+            maxlen=2
+        )  # on disk, of a checkpoint and the one before
         self._cost, self._since = 0.0, time.perf_counter()
         self._spent = 0.0
 
@@ -197,13 +200,23 @@ class _Worker:
                 continue
             if failures and note is not None:
                 note(f"{'; '.join(failures)}; going on from {name}, of round {state.round_index}")
-            self._saved.append(state)
+            self._hold(state)
             return state
         if failures:
             raise RunError(
                 f"{str(self._directory.path)!r}: {'; '.join(failures)}; there is no other checkpoint, so start anew"
             )
         return simulation.init()
+
+    def _hold(self, state: SimulationState) -> None:
+        """Keep on disk what the saved states refer to; `state` was read from the newest that can be read."""
+        if not state.on_disk():
+            return
+        for _, arrays in reversed(list(self._directory.checkpoints())):
+            if isinstance(arrays, Exception):
+                continue
+            with contextlib.suppress(KeyError, ValueError, FedCBSError):  # then nobody can go on from it
+                self._saved.append(self._built.simulation.restore(arrays, state).on_disk())
 
     def run(self, state: SimulationState) -> None:
         """Do the rounds that are left, and say how it ended, whatever way it does."""
@@ -230,7 +243,6 @@ class _Worker:
                 record = self._with_checkpoint_seconds(record)
                 self._directory.append(record)
                 state = after
-                state.algorithm.local.settle([saved.algorithm.local for saved in self._saved])
                 done = last or _reached(record, config)
                 if done or self._is_time(state.round_index):
                     self._save(state)
@@ -257,7 +269,7 @@ class _Worker:
     def _save(self, state: SimulationState) -> None:
         begun = time.perf_counter()
         self._directory.checkpoint(state.to_arrays())
-        self._saved.append(state)
+        self._saved.append(state.on_disk())
         self._since = time.perf_counter()
         self._cost = self._since - begun
         self._spent = self._spent + self._cost

@@ -16,6 +16,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
@@ -108,9 +109,10 @@ class Selector(abc.ABC, Generic[StateT]):
     """Whether a cohort always has `cohort_size` clients; otherwise the docstring says what decides."""
 
     @final
-    def init(self, num_clients: int) -> StateT:
-        """Return the state before the first round."""
-        return self._init(_checks.integer(num_clients, "num_clients", minimum=1))
+    def init(self, num_clients: int, folder: Path | None = None) -> StateT:
+        """Return the state before the first round; `folder` is where files may be kept, if options ask for some."""
+        state = self._init(_checks.integer(num_clients, "num_clients", minimum=1))
+        return self._placed(state, folder)
 
     @final
     def select(self, state: StateT, round_: Round) -> Selection[StateT]:
@@ -142,20 +144,22 @@ class Selector(abc.ABC, Generic[StateT]):
         return self._observe(state, feedback)
 
     @final
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> StateT:
-        """Return the state that :meth:`State.to_arrays` saved."""
+    def restore(self, arrays: Mapping[str, NDArray[Any]], like: StateT | None = None) -> StateT:
+        """Return the state that :meth:`State.to_arrays` saved; it shares the files of `like`, a state of this selector."""
         if "times_selected" not in arrays:
             raise InvalidArgumentError(
                 f"arrays holds {sorted(arrays)} but no times_selected, so it is no saved state; save State.to_arrays()"
             )
         times_selected = _checks.integers(arrays["times_selected"], "times_selected")
-        fresh = self.init(len(times_selected))
-        state = type(fresh).from_arrays(arrays)
-        state.check_like(fresh)
-        return state
+        fresh = self._init(max(len(times_selected), 1))
+        fresh.check(arrays)
+        return (self.init(len(times_selected)) if like is None else like).with_arrays(arrays)
 
     @abc.abstractmethod
     def _init(self, num_clients: int) -> StateT: ...
+
+    def _placed(self, state: StateT, folder: Path | None) -> StateT:  # noqa: ARG002  # most keep no files
+        return state
 
     @abc.abstractmethod
     def _select(self, state: StateT, view: RoundView) -> Draw[StateT]: ...

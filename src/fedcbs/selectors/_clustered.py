@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
+from collections.abc import Iterable
 from typing import ClassVar, TypeVar, final
 
 import numpy as np
@@ -33,7 +35,7 @@ from fedcbs.selectors._information import Need
 from fedcbs.selectors._round import RoundView
 from fedcbs.selectors._sampling import categorical
 from fedcbs.selectors._state import State
-from fedcbs.selectors._update_memory import UpdateState, check_pairs
+from fedcbs.selectors._update_memory import RemembersUpdates, UpdateState, check_pairs
 
 __all__ = ["ClusteredBySimilarity", "ClusteredBySize", "bins_by_similarity", "bins_by_size"]
 
@@ -119,13 +121,17 @@ class ClusteredBySize(_Clustered[State]):
 
 @final
 @dataclasses.dataclass(frozen=True)
-class ClusteredBySimilarity(_Clustered[UpdateState]):
+class ClusteredBySimilarity(_Clustered[UpdateState], RemembersUpdates[UpdateState]):
     """Clustered sampling, Algorithm 2: bins of clients with similar updates.
 
     Parameters
     ----------
     distance
         Between updates: ``angle``, ``l1`` or ``l2``.
+    precision
+        What updates are kept in: ``float32`` or ``float16``.
+    on_disk
+        Whether they are kept in a file of the run's folder instead of in memory.
     """
 
     name: ClassVar[str] = "clustered-similarity"
@@ -135,6 +141,7 @@ class ClusteredBySimilarity(_Clustered[UpdateState]):
     distance: str = "angle"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.distance not in DISTANCES:
             raise UnknownNameError("distance", self.distance, DISTANCES)
 
@@ -144,7 +151,7 @@ class ClusteredBySimilarity(_Clustered[UpdateState]):
     def _select(self, state: UpdateState, view: RoundView) -> Draw[UpdateState]:
         check_pairs(len(view.available), self.name)
         order = view.rng.permutation(len(view.available))  # the tree breaks ties by position
-        distances = condensed_distances(state.of(view.available[order]), self.distance)
+        distances = condensed_distances(state.stretches(view.available[order]), self.distance)
         bins = np.zeros((view.cohort_size, len(order)))
         bins[:, order] = bins_by_similarity(view.num_examples()[order], view.cohort_size, distances)
         return self._draw(bins, state, view)
@@ -153,13 +160,12 @@ class ClusteredBySimilarity(_Clustered[UpdateState]):
         return state.remember(feedback.answered_ids, feedback.of(Need.UPDATES, self.name))
 
 
-def condensed_distances(updates: NDArray[np.float64], distance: str) -> NDArray[np.float64]:
-    """Distances between all pairs of updates, as the upper triangle row by row."""
-    rows, columns = np.triu_indices(len(updates), k=1)
+def condensed_distances(stretches: Iterable[NDArray[np.float64]], distance: str) -> NDArray[np.float64]:
+    """Distances between all pairs of updates, as the upper triangle row by row; they come in stretches of columns."""
     if distance == "l1":
-        parts = [np.abs(updates[i + 1 :] - updates[i]).sum(axis=1) for i in range(len(updates) - 1)]
-        return np.concatenate([np.zeros(0), *parts])
-    inner = updates @ updates.T
+        return functools.reduce(np.add, map(_taxi_distances, stretches))
+    inner = functools.reduce(np.add, (updates @ updates.T for updates in stretches))
+    rows, columns = np.triu_indices(len(inner), k=1)
     squares = inner.diagonal()
     if distance == "l2":
         table = np.sqrt(np.maximum(squares[:, None] + squares - 2 * inner, 0.0))
@@ -169,6 +175,11 @@ def condensed_distances(updates: NDArray[np.float64], distance: str) -> NDArray[
     cosines = inner / np.where(known, lengths, 1.0)[:, None] / np.where(known, lengths, 1.0)
     cosines[np.ix_(~known, ~known)] = 1.0  # nothing tells those without an update apart
     return np.asarray(np.arccos(np.clip(cosines, -1.0, 1.0))[rows, columns])
+
+
+def _taxi_distances(updates: NDArray[np.float64]) -> NDArray[np.float64]:
+    parts = [np.abs(updates[i + 1 :] - updates[i]).sum(axis=1) for i in range(len(updates) - 1)]
+    return np.concatenate([np.zeros(0), *parts])
 
 
 def _masses(num_examples: NDArray[np.int64], num_bins: int) -> NDArray[np.float64]:

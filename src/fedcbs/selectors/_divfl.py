@@ -8,13 +8,15 @@ and finds what greedy finds; `stochastic` (Mirzasoleiman et al. 2015) looks at a
 Followed: the authors' code: everybody's update is asked for once, afterwards only participants' are refreshed, and the
 cohort's updates are averaged as usual; `weigh_by_represented` instead weighs each by the share of clients that it stands
 for, as the paper's bound has it. How we differ: only the available stand to be represented; equal gains go to the
-candidate first in a random order; updates are kept in float32.
+candidate first in a random order; updates are kept in `precision`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
+from collections.abc import Iterable
 from typing import ClassVar, final
 
 import numpy as np
@@ -22,11 +24,11 @@ from numpy.typing import NDArray
 
 from fedcbs import _checks
 from fedcbs.errors import UnknownNameError
-from fedcbs.selectors._base import Draw, Selector
+from fedcbs.selectors._base import Draw
 from fedcbs.selectors._feedback import Feedback
 from fedcbs.selectors._information import Need
 from fedcbs.selectors._round import RoundView
-from fedcbs.selectors._update_memory import UpdateState, check_pairs
+from fedcbs.selectors._update_memory import RemembersUpdates, UpdateState, check_pairs
 
 __all__ = ["DivFL", "greedy_facilities", "lazy_facilities", "stochastic_facilities"]
 
@@ -78,7 +80,7 @@ def stochastic_facilities(distances: NDArray[np.float64], size: int, rng: np.ran
 
 @final
 @dataclasses.dataclass(frozen=True)
-class DivFL(Selector[UpdateState]):
+class DivFL(RemembersUpdates[UpdateState]):
     """DivFL.
 
     Parameters
@@ -87,6 +89,10 @@ class DivFL(Selector[UpdateState]):
         ``greedy``, ``lazy`` or ``stochastic``.
     weigh_by_represented
         Weigh each client of the cohort by the share of the available that it stands for.
+    precision
+        What updates are kept in: ``float32`` or ``float16``.
+    on_disk
+        Whether they are kept in a file of the run's folder instead of in memory.
     """
 
     name: ClassVar[str] = "divfl"
@@ -98,6 +104,7 @@ class DivFL(Selector[UpdateState]):
     weigh_by_represented: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.method not in ("greedy", "lazy", "stochastic"):
             raise UnknownNameError("method", self.method, ("greedy", "lazy", "stochastic"))
         _checks.boolean(self.weigh_by_represented, "weigh_by_represented")
@@ -107,11 +114,11 @@ class DivFL(Selector[UpdateState]):
 
     def _select(self, state: UpdateState, view: RoundView) -> Draw[UpdateState]:
         check_pairs(len(view.available), self.name)
-        unknown = view.available[state.rows[view.available] < 0]
+        unknown = view.available[~state.updates.known(view.available)]
         if len(unknown):
             state = state.remember(unknown, view.updates(unknown))
         order = view.rng.permutation(view.available)  # equal gains go to the first
-        distances = _distances(state.of(order))
+        distances = _distances(state.stretches(order))
         if self.method == "stochastic":
             places = stochastic_facilities(distances, view.cohort_size, view.rng)
         else:
@@ -127,9 +134,10 @@ class DivFL(Selector[UpdateState]):
         return state.remember(feedback.answered_ids, feedback.of(Need.UPDATES, self.name))
 
 
-def _distances(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Euclidean distances between all pairs of rows."""
-    squares = np.einsum("nd,nd->n", points, points)
-    table = squares[:, None] + squares - 2.0 * (points @ points.T)
+def _distances(stretches: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Euclidean distances between all pairs of rows, which come in stretches of columns."""
+    parts = ((np.einsum("nd,nd->n", points, points), points @ points.T) for points in stretches)
+    squares, inner = functools.reduce(lambda one, two: (one[0] + two[0], one[1] + two[1]), parts)
+    table = squares[:, None] + squares - 2.0 * inner
     np.fill_diagonal(table, 0.0)
     return np.asarray(np.sqrt(np.maximum(table, 0.0)))

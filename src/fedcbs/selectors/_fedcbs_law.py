@@ -101,6 +101,7 @@ class GibbsChain:
         self._exponent, self._floor = exponent, max(floor, resolution) * gram.num_classes
         self._anew, self._fixed = resolution > 0 and self._twice is not None, fixed
         self.members = cohort.copy()
+        self._numerator, self._size = 0.0, 0.0
         self._taken = np.zeros(gram.num_clients)
         self._taken[self.members] = np.inf
         self._sum_up(self.members)
@@ -110,9 +111,49 @@ class GibbsChain:
         seats = rng.permutation(
             np.flatnonzero(self.members != self._fixed) if self._fixed is not None else len(self.members)
         )
-        for seat, uniform in zip(seats.tolist(), rng.random(len(seats)).tolist(), strict=True):
+        uniforms = rng.random(len(seats)).tolist()
+        if self._twice is not None and not self._anew:
+            self._redraw_by_table(seats.tolist(), uniforms, self._twice)
+        else:
+            self._redraw(seats.tolist(), uniforms)
+
+    def _redraw(self, seats: list[int], uniforms: list[float]) -> None:
+        for seat, uniform in zip(seats, uniforms, strict=True):
             self._empty(seat)
             self._fill(seat, categorical(self._weights(), uniform))
+
+    def _redraw_by_table(self, seats: list[int], uniforms: list[float], twice: NDArray[np.float64]) -> None:
+        """Do what :meth:`_redraw` does, written out: with few candidates, calls cost more than arithmetic."""
+        gain, sizes, taken, members = self._gain, self._sizes, self._taken, self.members
+        numerator, size, power = self._numerator, self._size, -self._exponent
+        squares, weights, squared = np.empty_like(gain), np.empty_like(gain), -1.0
+        for seat, uniform in zip(seats, uniforms, strict=True):
+            leaver = members.item(seat)
+            taken[leaver] = 0.0
+            gain -= twice[leaver]
+            numerator -= gain.item(leaver)
+            size -= sizes.item(leaver)
+            if size != squared:  # clients of one size leave it as it was
+                np.add(sizes, size, squares)
+                np.multiply(squares, squares, squares)
+                squared = size
+            np.add(gain, numerator, weights)
+            np.divide(weights, squares, weights)
+            np.add(weights, taken, weights)
+            lowest = np.minimum.reduce(weights)
+            if lowest < self._floor:
+                np.maximum(weights, self._floor, out=weights)
+                lowest = self._floor
+            np.divide(weights, lowest, weights)
+            np.log(weights, weights)
+            np.multiply(weights, power, weights)
+            comer = categorical(np.exp(weights, weights), uniform)
+            members[seat] = comer
+            taken[comer] = np.inf
+            numerator += gain.item(comer)
+            size += sizes.item(comer)
+            gain += twice[comer]
+        self._numerator, self._size = numerator, size
 
     def _sum_up(self, members: NDArray[np.int64]) -> None:
         """Note what each candidate adds to the sum over a cohort: its own entry, and twice those with the members."""

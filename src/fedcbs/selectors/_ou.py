@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedcbs import _checks
-from fedcbs.selectors._base import Draw, Estimates, Selector
+from fedcbs.selectors._base import Draw, Estimates
 from fedcbs.selectors._feedback import Feedback
 from fedcbs.selectors._information import Need
 from fedcbs.selectors._round import RoundView
 from fedcbs.selectors._sampling import best
-from fedcbs.selectors._update_memory import UpdateState
+from fedcbs.selectors._update_memory import RemembersUpdates, UpdateState
 
 __all__ = ["OrnsteinUhlenbeck", "OrnsteinUhlenbeckState"]
 
@@ -48,7 +48,7 @@ class OrnsteinUhlenbeckState(UpdateState):
 
 @final
 @dataclasses.dataclass(frozen=True)
-class OrnsteinUhlenbeck(Selector[OrnsteinUhlenbeckState]):
+class OrnsteinUhlenbeck(RemembersUpdates[OrnsteinUhlenbeckState]):
     """Ornstein-Uhlenbeck selection.
 
     Parameters
@@ -59,6 +59,11 @@ class OrnsteinUhlenbeck(Selector[OrnsteinUhlenbeckState]):
         What is left of a client's expected update after one round; learnt from the second update of a client on.
     learn_decay
         Whether it is.
+    precision
+        What updates are kept in: ``float32`` or ``float16``.
+    on_disk
+        Whether they are kept in a file of the run's folder instead of in memory. Those of the available clients that do
+        not send are read, in float64, to be averaged.
     """
 
     name: ClassVar[str] = "ou"
@@ -73,6 +78,7 @@ class OrnsteinUhlenbeck(Selector[OrnsteinUhlenbeckState]):
     learn_decay: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _checks.real(self.significance, "significance", minimum=0)
         _checks.fraction(self.decay, "decay", allow_zero=True)
         _checks.boolean(self.learn_decay, "learn_decay")
@@ -88,7 +94,7 @@ class OrnsteinUhlenbeck(Selector[OrnsteinUhlenbeckState]):
         places = best(norms, min(max(significant, 1), view.cohort_size), view.rng)
         sizes = view.num_examples().astype(np.float64)
         silent = np.setdiff1d(np.arange(len(norms)), places)
-        silent = silent[state.rows[view.available[silent]] >= 0]
+        silent = silent[state.updates.known(view.available[silent])]
         whole = sizes[places].sum() + sizes[silent].sum()
         state = dataclasses.replace(
             state, round_index=np.array(view.round_index), norms=np.array([total, number])
@@ -113,7 +119,7 @@ class OrnsteinUhlenbeck(Selector[OrnsteinUhlenbeckState]):
 
     def _observe(self, state: OrnsteinUhlenbeckState, feedback: Feedback) -> OrnsteinUhlenbeckState:
         clients, updates = feedback.answered_ids, feedback.of(Need.UPDATES, self.name)
-        again = state.rows[clients] >= 0
+        again = state.updates.known(clients)
         before = state.of(clients[again])
         squares = np.einsum("nd,nd->n", before, before)
         gaps = (state.round_index - state.last_rounds[clients[again]]).astype(np.float64)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedcbs._rows import ClientRows
 from fedcbs.errors import InvalidArgumentError
 
 __all__ = ["State"]
@@ -42,10 +43,21 @@ class State:
         """Return the state as named arrays."""
         return {field.name: np.asarray(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
-    def check_like(self, fresh: State) -> None:
-        """Refuse arrays whose kind or shape is not that of a fresh state; where that has no rows yet, any number will do."""
-        for name, wanted in fresh.to_arrays().items():
-            given = np.asarray(getattr(self, name))
+    def on_disk(self) -> tuple[ClientRows, ...]:
+        """Return what of the state is in a file; whoever holds it keeps it there."""
+        return ()
+
+    @final
+    def check(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Refuse arrays whose kind or shape is not that of this state; where it has no rows yet, any number will do."""
+        own = self.to_arrays()
+        if set(own) != set(arrays):
+            raise InvalidArgumentError(
+                f"arrays holds {sorted(arrays)}, but a {type(self).__name__} is made of {sorted(own)}; "
+                "was it saved by another selector?"
+            )
+        for name, wanted in own.items():
+            given = np.asarray(arrays[name])
             fits = given.ndim == wanted.ndim and given.dtype.kind == wanted.dtype.kind
             if not fits or any(w not in (0, g) for g, w in zip(given.shape, wanted.shape, strict=True)):
                 raise InvalidArgumentError(
@@ -63,3 +75,7 @@ class State:
                 "was it saved by another selector?"
             )
         return cls(**{name: np.asarray(arrays[name]) for name in names})
+
+    def with_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return a state that keeps things where this one does, from what :meth:`to_arrays` returned."""
+        return type(self).from_arrays(arrays)

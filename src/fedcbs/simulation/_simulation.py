@@ -8,6 +8,7 @@ state does the same twice, and whoever keeps the state can stop after any round.
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,11 +19,12 @@ import torch
 from numpy.typing import NDArray
 
 from fedcbs import _checks
+from fedcbs._rows import ClientRows
 from fedcbs.algorithms import Algorithm, AlgorithmState, Monitor, Outcome, Work
 from fedcbs.availability import Availability
 from fedcbs.engine import Engine, LocalRule, Plan, Weights
 from fedcbs.errors import DivergedError, InvalidArgumentError
-from fedcbs.imbalance import qcid
+from fedcbs.imbalance import qcid_of_pooled
 from fedcbs.selectors import Need, Round, Selection, Selector, State
 from fedcbs.simulation._batches import draw_plan
 from fedcbs.simulation._evaluation import EvaluationRule, evaluate
@@ -110,6 +112,10 @@ class SimulationState:
         arrays |= {f"algorithm.{name}": array for name, array in self.algorithm.to_arrays().items()}
         return arrays | {f"selector.{name}": array for name, array in self.selector.to_arrays().items()}
 
+    def on_disk(self) -> tuple[ClientRows, ...]:
+        """Return what of the state is in files; whoever holds it keeps it there."""
+        return self.algorithm.local.on_disk() + self.selector.on_disk()
+
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -173,22 +179,34 @@ class Simulation:
         """Return the state before the first round."""
         weights = self.engine.initial()
         algorithm = self.algorithm.init(self.federation.num_clients, weights, self.folder)
-        return SimulationState(0, weights, algorithm, self.selector.init(self.federation.num_clients))
+        return SimulationState(
+            0, weights, algorithm, self.selector.init(self.federation.num_clients, self.folder)
+        )
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> SimulationState:
-        """Return the state that :meth:`SimulationState.to_arrays` saved."""
+    def restore(
+        self, arrays: Mapping[str, NDArray[Any]], beside: SimulationState | None = None
+    ) -> SimulationState:
+        """Return the state that :meth:`SimulationState.to_arrays` saved.
+
+        Parameters
+        ----------
+        arrays
+            What was saved.
+        beside
+            Another state of this process, with which it shares the vectors that are on disk.
+        """
         parts: dict[str, dict[str, NDArray[Any]]] = {"": {}, "algorithm": {}, "selector": {}}
         for name, array in arrays.items():
             part, dot, rest = name.partition(".")
             parts[part if dot else ""][rest if dot else part] = array
-        fresh, own = self.init(), parts[""]
+        fresh, own = beside or self.init(), parts[""]
         weights = Weights(torch.from_numpy(own["parameters"].copy()), torch.from_numpy(own["buffers"].copy()))
         if weights.parameters.shape != fresh.weights.parameters.shape:
             raise InvalidArgumentError(
                 f"the saved model has {weights.parameters.numel()} weights, this one {fresh.weights.parameters.numel()}"
             )
         algorithm = self.algorithm.restore(fresh.algorithm, parts["algorithm"])
-        selector = self.selector.restore(parts["selector"])
+        selector = self.selector.restore(parts["selector"], fresh.selector)
         return SimulationState(int(own["round_index"]), weights, algorithm, selector)
 
     def round(self, state: SimulationState, *, last: bool = False) -> tuple[SimulationState, RoundRecord]:
@@ -284,7 +302,7 @@ class _Round:
             record = dataclasses.replace(record, **cast("dict[str, Any]", found))
         self._timed("evaluate")
         self._clock["total"] = time.perf_counter() - self._started
-        return after, dataclasses.replace(record, seconds=self._clock)
+        return after, record
 
     def _select(
         self, information: SimulatedInformation, available: NDArray[np.int64]
@@ -326,7 +344,7 @@ class _Round:
             raise self._diverged(
                 f"the training loss of client {fate.answered[bad[0]]} is {outcome.losses[bad[0]]}"
             )
-        if not bool(torch.isfinite(outcome.weights.parameters.sum())):
+        if not math.isfinite(outcome.weights.parameters.sum().item()):
             raise self._diverged("the global model has weights that are no finite numbers")
         return outcome
 
@@ -373,7 +391,7 @@ class _Round:
     ) -> RoundRecord:
         sim = self._sim
         cohort = available[:0] if selection is None else selection.cohort
-        counts = sim.federation.label_counts[cohort]
+        pooled = sim.federation.label_counts[cohort].sum(axis=0).tolist()
         up, down = traffic(
             cohort,
             fate.answered,
@@ -389,13 +407,14 @@ class _Round:
             cohort=tuple(cohort.tolist()),
             answered=tuple(fate.answered.tolist()),
             failed=tuple(fate.failed.tolist()),
-            qcid=float(qcid(counts)) if len(cohort) else None,
-            cohort_label_counts=tuple(counts.sum(axis=0).tolist()) if len(cohort) else None,
+            qcid=qcid_of_pooled(pooled) if len(cohort) else None,
+            cohort_label_counts=tuple(pooled) if len(cohort) else None,
             loss=float(outcome.losses.mean()) if len(outcome.losses) else None,
             asked={} if selection is None else {str(need): n for need, n in selection.asked.items()},
             bytes_up=up,
             bytes_down=down,
             simulated_seconds=fate.seconds,
+            seconds=self._clock,  # the rest of the round is still to come into it
         )
 
     def _timed(self, part: str) -> None:
