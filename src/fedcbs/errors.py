@@ -79,8 +79,8 @@ class UnknownNameError(InvalidArgumentError):
     def __init__(self, argument: str, value: object, known: Iterable[str]) -> None:
         names = sorted(known)
         near = difflib.get_close_matches(str(value), names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"{argument}={value!r} is not known; {hint}Known: {', '.join(names)}")
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        super().__init__(f"{argument}={value!r} is not known{hint} Known: {', '.join(names) or 'none'}")
 
 
 class DataFileError(InvalidArgumentError):

@@ -112,7 +112,11 @@ def test_the_same_seed_gives_the_same_json_but_for_the_times() -> None:
         (["balance", "--out", "nowhere/numbers.json"], "there is no folder 'nowhere'"),
         (["partition", "--out", "counts.txt"], "must end in .csv or .npy"),
         (["selectors", "unifrom"], "did you mean 'uniform'"),
-        (["balanc"], "invalid choice: 'balanc'"),
+        (["balanc"], "'balanc' is no COMMAND; did you mean 'balance'"),
+        (["rum"], "did you mean 'run'"),
+        (["weather"], "'weather' is no COMMAND; known: run, "),
+        (["balance", "--selector", "uniform"], "did you mean --selectors? (see 'fedcbs balance --help')"),
+        (["data", "describ", "digits"], "did you mean 'describe'"),
         ([], "COMMAND"),
     ],
 )  # fmt: skip

@@ -223,3 +223,14 @@ def test_the_modes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert do("modes") == 0
     listed = capsys.readouterr().out
     assert all(mode in listed for mode in MODES)
+
+
+@pytest.mark.usefixtures("here")
+def test_what_cannot_be_opened_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    upload_all("sealed")
+    assert compute("sealed") == 0
+    Path("short.enc").write_bytes(Path("gram.enc").read_bytes()[:-9])
+    capsys.readouterr()
+    assert do("open", "--secret", "KEYS/secret", "--gram", "short.enc", "--out", "gram.npz") == 2
+    assert capsys.readouterr().err.startswith("fedcbs: error: --gram 'short.enc': ")
+    assert not Path("gram.npz").exists()

@@ -157,3 +157,9 @@ def test_a_rotation_that_was_interrupted_is_finished(
 def test_there_must_be_keys_to_rotate(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="holds no pair of keys"):
         rotate(tmp_path)
+
+
+def test_public_keys_in_place_of_the_secret_ones_are_refused(tmp_path: Path) -> None:
+    _, folder = saved(tmp_path)
+    with pytest.raises(WrongKeyError, match="holds the public keys"):
+        SecretKeys.load(folder / "public")

@@ -102,7 +102,7 @@ def test_impossible_names_are_refused(client: object) -> None:
 
 def test_masks_are_asked_for_where_they_belong() -> None:
     masked, plain = federation("masked"), federation("plain")
-    with pytest.raises(InvalidArgumentError, match="give the selector's masks"):
+    with pytest.raises(InvalidArgumentError, match="needs the selector's masks"):
         masked.mode.gram(masked.keys.public, masked.uploads)
     with pytest.raises(InvalidArgumentError, match="leave them out"):
         plain.mode.gram(plain.keys.public, plain.uploads, b"masks")

@@ -192,3 +192,20 @@ def test_the_command_line_takes_every_key(tmp_path: Path) -> None:
         for key, value in values.items():
             if value is not None:
                 assert settled.to_dict()[section][key] == value
+
+
+def test_the_configuration_of_a_run_is_one_for_another(tmp_path: Path) -> None:
+    first = start(SMALL.with_options({"rounds": 2}), tmp_path / "first")
+    config = RunConfig.from_toml(tmp_path / "first" / "config.json")
+    again = start(config, tmp_path / "again")
+    assert again.config == first.config
+    assert [record.cohort for record in again.records] == [record.cohort for record in first.records]
+    (tmp_path / "other.json").write_text("[1]")
+    with pytest.raises(InvalidArgumentError, match=r"is no config\.json of a run"):
+        RunConfig.from_toml(tmp_path / "other.json")
+
+
+def test_a_refused_run_leaves_none_of_the_folders_that_were_made_for_it(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="num_clients"):
+        start(SMALL.with_options({"clients": 100_000}), tmp_path / "runs" / "deep" / "first")
+    assert list(tmp_path.iterdir()) == []

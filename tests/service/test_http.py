@@ -399,7 +399,7 @@ def test_who_asks_too_fast_waits(tmp_path: Path) -> None:
         ({"url": "ftp://x"}, "must be https://HOST:PORT"),
         ({"url": "https://x:99999"}, "must be https://HOST:PORT"),
         ({"url": "http://example.org"}, "in the clear"),
-        ({"url": "https://localhost"}, "certificates is missing"),
+        ({"url": "https://localhost"}, "certificates: none are given"),
         ({"url": "https://localhost", "certificates": "nowhere"}, "is no file"),
         ({"url": "http://localhost", "patience": -1}, "patience"),
     ],

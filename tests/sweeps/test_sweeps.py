@@ -245,7 +245,7 @@ def test_the_command_says_what_there_is_and_how_it_went(
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["status"] == "done"
     assert main(arguments) == 0
-    assert "1 runs: 1 done" in capsys.readouterr().err
+    assert "1 run: 1 done" in capsys.readouterr().err
     for wrong, said in (
         (["--set", "rounds"], "key=value"),
         (["--set", "rounds=5"], "given twice"),
@@ -270,3 +270,18 @@ def test_a_cluster_finds_what_one_process_finds(tmp_path: Path) -> None:
     assert statuses(plan(seeds=(0,)).jobs(tmp_path / "here")) == ["done", "done"]
     for job in jobs:
         assert records(job.folder) == records(tmp_path / "here" / job.name)
+
+
+def test_a_dataset_that_is_nowhere_is_told_before_any_run_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.delenv("FEDCBS_DATA", raising=False)
+    for command in (["sweep", "--set", "dataset=mnist"], ["experiment", "figure1-mnist"]):
+        assert main([*command, "--data-dir", "."] if command[0] == "experiment" else command) == 2
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert told.err.startswith("fedcbs: error: dataset='mnist' was found nowhere")
+        assert told.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

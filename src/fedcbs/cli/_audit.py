@@ -79,7 +79,7 @@ def add_parser(subparsers: Subparsers) -> None:
     output.add_argument(
         "--json", action="store_true", help="print JSON, and nothing else, on the standard output"
     )
-    output.add_argument("--out", metavar="FILE", help="write the JSON to a file")
+    output.add_argument("-o", "--out", metavar="FILE", help="write the JSON to a file")
     output.add_argument("--plot", metavar="FILE", help="draw a figure (.png, .pdf or .svg); needs matplotlib")
     output.add_argument("--quiet", action="store_true", help="no progress bar, no table")
 

@@ -110,7 +110,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--json", action="store_true", help="print JSON, and nothing else, on the standard output"
     )
     output.add_argument(
-        "--out", metavar="FILE", help="write the JSON to a file, with the QCID of every round"
+        "-o", "--out", metavar="FILE", help="write the JSON to a file, with the QCID of every round"
     )
     output.add_argument("--plot", metavar="FILE", help="draw a figure (.png, .pdf or .svg); needs matplotlib")
     output.add_argument("--quiet", action="store_true", help="no progress bar, no table")

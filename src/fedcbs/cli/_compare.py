@@ -64,11 +64,18 @@ def add_parser(subparsers: Subparsers) -> None:
         "--seeds", type=at_least(1), default=3, metavar="S", help="how many seeds (default: %(default)s)"
     )
     group.add_argument(
-        "--processes", type=at_least(1), metavar="P", help="runs at a time (default: one a core)"
+        "--jobs",
+        "--processes",
+        dest="processes",
+        type=at_least(1),
+        metavar="N",
+        help="runs at a time (default: one a core)",
     )
     add_run_options(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--out", metavar="DIR", help="directory of all runs (default: runs/compare-DATASET)")
+    output.add_argument(
+        "-o", "--out", metavar="DIR", help="directory of all runs (default: runs/compare-DATASET)"
+    )
     output.add_argument("--plot", metavar="FILE", help="draw a figure (.png, .pdf or .svg); needs matplotlib")
     output.add_argument("--json", action="store_true", help="print JSON, and nothing else")
     output.add_argument("--quiet", action="store_true", help="no progress, no table")

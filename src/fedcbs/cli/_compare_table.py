@@ -48,8 +48,9 @@ def remarks(found: Comparison) -> Iterator[Text]:
     """Yield what a reader of the table should know."""
     first = next(iter(found.runs.values()))
     config = first[0].config
+    seeds = "seed" if len(first) == 1 else "seeds"
     yield Text(
-        f"\n{len(first)} seeds; {config['data']['dataset']}, {config['partition']['clients']} clients by"
+        f"\n{len(first)} {seeds}; {config['data']['dataset']}, {config['partition']['clients']} clients by"
         f" {config['partition']['scheme']}, {config['selector']['cohort_size']} to pick,"
         f" {config['training']['local']}+{config['server']['rule']}, {config['run']['rounds']} rounds. * marks the best.",
         style="dim",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from fedcbs.cli._commands import Subparsers
 from fedcbs.cli._console import print_json, show, tell
 from fedcbs.cli._parser import at_least, listing
 from fedcbs.cli._run_progress import stops_politely
-from fedcbs.cli._sweep import _seeds, add_worker_options, executor_of
+from fedcbs.cli._sweep import _seeds, add_worker_options, executor_of, refuse_missing_data
 from fedcbs.cli._sweep_progress import exit_code, say_outcomes, sweep_progress
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ def _run_one(found: Experiment, args: argparse.Namespace) -> int:
         executor, threads = executor_of(args)
         part = {"choice": choice, "options": options, "threads": threads, "rounds": args.rounds}
         jobs = jobs_of(found, scale, out, **part)
+        if args.ray is None:
+            refuse_missing_data(jobs)
         with stops_politely(), sweep_progress(jobs, quiet=quiet) as watch:
             done = run_experiment(
                 found, scale, out, executor, **part, max_minutes=args.max_minutes, watch=watch,
@@ -138,7 +141,7 @@ def _run_one(found: Experiment, args: argparse.Namespace) -> int:
     if args.json:
         print_json(done.document)
     elif not args.quiet:
-        show(_markdown(markdown(done.document)))
+        show(_page(markdown(done.document)))
     code = exit_code(done.outcomes)
     if done.outcomes and (code or not quiet):
         say_outcomes(done.outcomes)
@@ -147,10 +150,12 @@ def _run_one(found: Experiment, args: argparse.Namespace) -> int:
     return code
 
 
-def _markdown(text: str) -> Any:
+def _page(text: str) -> Any:
+    """Markdown, drawn on a screen; as it is where it goes into a file or a pipe."""
     from rich.markdown import Markdown
+    from rich.text import Text
 
-    return Markdown(text)
+    return Markdown(text) if sys.stdout.isatty() else Text(text.rstrip("\n"), overflow="ignore", no_wrap=True)
 
 
 def _table() -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 __all__ = ["Parser", "at_least", "listing", "positive"]
@@ -37,6 +38,26 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and where help is."""
         self.exit(2, f"fedcbs: error: {message} (see '{self.prog} --help')\n")
+
+    def parse_known_args(  # type: ignore[override]  # narrower than argparse has it
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse, and complain of unknown options here, where it is known which options the command has."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Check a choice, and guess at what was meant where it is a command's name."""
+        choices = action.choices
+        if isinstance(action, argparse._SubParsersAction) and choices is not None and value not in choices:
+            near = difflib.get_close_matches(str(value), choices, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(choices)}"
+            raise argparse.ArgumentError(None, f"{value!r} is no {action.metavar}; {hint}")
+        super()._check_value(action, value)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """Leave, with a message on the standard error."""

@@ -50,7 +50,7 @@ def add_parser(subparsers: Subparsers) -> None:
     output.add_argument(
         "--json", action="store_true", help="print all label counts as JSON, and nothing else"
     )
-    output.add_argument("--out", metavar="FILE", help="write the label counts to a .csv or .npy file")
+    output.add_argument("-o", "--out", metavar="FILE", help="write the label counts to a .csv or .npy file")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -79,7 +79,7 @@ def _keygen(found: Subparsers) -> None:
         help="most examples that a client may claim: bounds how much one client weighs (default: 65535)",
     )
     step.add_argument(
-        "--out", required=True, metavar="DIR", help="new folder: public/ to hand out, secret/ to keep"
+        "-o", "--out", required=True, metavar="DIR", help="new folder: public/ to hand out, secret/ to keep"
     )
 
 
@@ -99,7 +99,7 @@ def _encrypt(found: Subparsers) -> None:
     step.add_argument(
         "--client", required=True, metavar="NAME", help="the client's name; it is bound to the upload"
     )
-    step.add_argument("--out", required=True, metavar="FILE", help="the upload: NAME.upload")
+    step.add_argument("-o", "--out", required=True, metavar="FILE", help="the upload: NAME.upload")
     step.add_argument(
         "--fingerprint",
         metavar="HEX",
@@ -120,7 +120,11 @@ def _seeds(found: Subparsers) -> None:
     step.set_defaults(run=steps.seeds)
     _add_uploads(step)
     step.add_argument(
-        "--out", required=True, metavar="DIR", help="folder for the sealed seeds, to send to the selector"
+        "-o",
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="folder for the sealed seeds, to send to the selector",
     )
     step.add_argument("--json", action="store_true", help="print JSON, and nothing else")
 
@@ -135,7 +139,7 @@ def _masks(found: Subparsers) -> None:
         metavar="DIR",
         help="folder of sealed seeds that the server split off; whole uploads work, but say too much to the selector",
     )
-    step.add_argument("--out", required=True, metavar="FILE", help="the masks, to send to the server")
+    step.add_argument("-o", "--out", required=True, metavar="FILE", help="the masks, to send to the server")
     step.add_argument("--json", action="store_true", help="print JSON, and nothing else")
 
 
@@ -145,7 +149,9 @@ def _gram(found: Subparsers) -> None:
     step.add_argument("--public", required=True, metavar="DIR", help="the selector's public keys")
     _add_uploads(step)
     step.add_argument("--masks", metavar="FILE", help="mode masked: what the selector made with 'masks'")
-    step.add_argument("--out", required=True, metavar="FILE", help="the result, to send to the selector")
+    step.add_argument(
+        "-o", "--out", required=True, metavar="FILE", help="the result, to send to the selector"
+    )
     _add_work(step)
 
 
@@ -173,6 +179,7 @@ def _open(found: Subparsers) -> None:
     _add_secret(step)
     step.add_argument("--gram", required=True, metavar="FILE", help="what the server computed")
     step.add_argument(
+        "-o",
         "--out",
         required=True,
         metavar="FILE",
@@ -194,6 +201,7 @@ def _rows(found: Subparsers) -> None:
     step.add_argument("--secret", metavar="DIR", help="selector: open the file of --rows with these keys")
     step.add_argument("--rows", metavar="FILE", help="selector: what the server computed")
     step.add_argument(
+        "-o",
         "--out",
         required=True,
         metavar="FILE",
@@ -232,7 +240,11 @@ def _class_secret(found: Subparsers) -> None:
     step = found.add_parser("class-secret", help="clients, mode sealed: make the secret that they share")
     step.set_defaults(run=steps.class_secret)
     step.add_argument(
-        "--out", required=True, metavar="FILE", help="new file; give it to all clients and to nobody else"
+        "-o",
+        "--out",
+        required=True,
+        metavar="FILE",
+        help="new file; give it to all clients and to nobody else",
     )
 
 

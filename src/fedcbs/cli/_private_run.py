@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from fedcbs._files import existing_file, write_whole
 from fedcbs.cli._console import check_target, print_json, progress_bar, show, tell, write_bytes
 from fedcbs.cli._private_noise import noised_counts
-from fedcbs.errors import InvalidArgumentError, ProtocolError, UploadError
+from fedcbs.errors import InvalidArgumentError, ProtocolError, UploadError, WrongKeyError
 
 if TYPE_CHECKING:
     from fedcbs.private import Mode, PublicKeys, SecretKeys, UploadFolder, Work
@@ -104,10 +105,11 @@ def masks(args: argparse.Namespace) -> int:
     found = UploadFolder(args.uploads, suffix=".seed")
     if not found:
         found = _uploads(args.uploads)
-        tell(
-            "whole uploads: with the secret key, their shares give the counts away. Let the server send seeds only "
-            "(fedcbs private seeds), and delete these"
-        )
+        if mode.exchanges_masks:
+            tell(
+                "whole uploads: with the secret key, their shares give the counts away. Let the server send seeds only "
+                "(fedcbs private seeds), and delete these"
+            )
     made = mode.masks(secret, found)
     write_bytes(made, args.out)
     refused = mode.refused_seeds(made) if isinstance(mode, Masked) else {}
@@ -132,7 +134,8 @@ def open_gram(args: argparse.Namespace) -> int:
     check_target(args.out, "--out")
     _check_npz(args.out)
     mode, secret = _secret(args.secret)
-    opened = mode.open(secret, existing_file(args.gram, "--gram").read_bytes())
+    with _naming("--gram", args.gram):
+        opened = mode.open(secret, existing_file(args.gram, "--gram").read_bytes())
     opened.save(args.out)
     done = {"mode": mode.name, "clients": len(opened.clients), "out": args.out}
     return _report(args, done, dict(opened.refused), "inner products of")
@@ -178,7 +181,8 @@ def _open_rows(args: argparse.Namespace) -> int:
         raise InvalidArgumentError(
             f"rows: the keys are of mode {mode.name!r}; only 'fhe' computes single rows"
         )
-    found = mode.open_rows(secret, existing_file(args.rows, "--rows").read_bytes())
+    with _naming("--rows", args.rows):
+        found = mode.open_rows(secret, existing_file(args.rows, "--rows").read_bytes())
     names = list(found.rows)
 
     def write(file: BinaryIO) -> None:
@@ -294,6 +298,17 @@ def _class_secret(args: argparse.Namespace, mode: Mode) -> bytes | None:
     if mode.hides_order:
         tell("without --class-secret the selector sees which class is which")
     return None
+
+
+@contextlib.contextmanager
+def _naming(option: str, path: str) -> Iterator[None]:
+    """Name the file that an error is about."""
+    try:
+        yield
+    except (ProtocolError, WrongKeyError) as error:
+        if isinstance(error, UploadError):
+            raise
+        raise type(error)(f"{option} {path!r}: {error}") from error
 
 
 def _check_npz(path: str) -> None:

@@ -65,7 +65,7 @@ def add_output_options(parser: argparse.ArgumentParser, *, out: bool = True) -> 
     """Add what :func:`report` reads."""
     group = parser.add_argument_group("output")
     if out:
-        group.add_argument("--out", metavar="DIR", help="directory to make (default: runs/NAME)")
+        group.add_argument("-o", "--out", metavar="DIR", help="directory to make (default: runs/NAME)")
     group.add_argument("--plot", metavar="FILE", help="draw a figure (.png, .pdf or .svg); needs matplotlib")
     group.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else")
     group.add_argument("--quiet", action="store_true", help="no progress, no summary")

@@ -108,7 +108,11 @@ def add_run_options(parser: argparse.ArgumentParser, *, without: tuple[str, ...]
             if flag not in without:
                 group.add_argument(f"--{flag}", dest=f"run:{key}", metavar=metavar, help=text)
     group = parser.add_argument_group("everything else")
-    group.add_argument("--config", metavar="FILE", help="TOML file; options go before what it says")
+    group.add_argument(
+        "--config",
+        metavar="FILE",
+        help="TOML file, or the config.json of a run; options go before what it says",
+    )
     group.add_argument(
         "--set",
         action="append",

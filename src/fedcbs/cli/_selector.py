@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 def _add_serve(commands: Subparsers) -> None:
     parser = commands.add_parser("serve", help="serve until told to end", description=SERVE)
     parser.set_defaults(run=_serve)
-    _add_state(parser)
+    _add_state(parser, "keys, statistics and state; made where there is none, readable by its owner only")
     parser.add_argument(
         "--certificates", metavar="DIR", help="folder with selector.pem, selector.key and ca.pem"
     )
@@ -134,7 +134,7 @@ def _add_certificates(commands: Subparsers) -> None:
         "with other --name to add callers. Hand a caller ca.pem, NAME.pem and NAME.key; keep ca.key off the service's machine.",
     )
     parser.set_defaults(run=_certificates)
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder")
+    parser.add_argument("-o", "--out", required=True, metavar="DIR", help="the folder")
     parser.add_argument(
         "--host",
         action="append",
@@ -168,24 +168,21 @@ def _add_upkeep(commands: Subparsers) -> None:
         "statistics that were opened stay in use.",
     )
     rotate.set_defaults(run=_rotate)
-    _add_state(rotate)
-    rotate.add_argument("federation", help="its name")
+    _add_state(rotate, "the service's state")
+    rotate.add_argument("federation", metavar="FEDERATION", help="its name")
     backup = commands.add_parser(
         "backup",
         help="copy the state, also while the service runs",
         description="Copy the state to a new file, also while the service runs. The copy holds the secret keys: keep it as safe.",
     )
     backup.set_defaults(run=_backup)
-    _add_state(backup)
-    backup.add_argument("--out", required=True, metavar="FILE", help="the new file")
+    _add_state(backup, "the service's state")
+    backup.add_argument("-o", "--out", required=True, metavar="FILE", help="the new file")
 
 
-def _add_state(parser: argparse.ArgumentParser) -> None:
+def _add_state(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
-        "--state",
-        default="selector.sqlite",
-        metavar="FILE",
-        help="keys, statistics and state; made where there is none, readable by its owner only (default: %(default)s)",
+        "--state", default="selector.sqlite", metavar="FILE", help=f"{what} (default: %(default)s)"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedcbs.cli._commands import Subparsers
@@ -12,9 +13,9 @@ from fedcbs.cli._run_progress import stops_politely
 from fedcbs.cli._sweep_progress import exit_code, say_outcomes, sweep_progress
 
 if TYPE_CHECKING:
-    from fedcbs.sweeps import Executor, Plan
+    from fedcbs.sweeps import Executor, Job, Plan
 
-__all__ = ["add_parser", "add_worker_options", "executor_of", "run"]
+__all__ = ["add_parser", "add_worker_options", "executor_of", "refuse_missing_data", "run"]
 
 DESCRIPTION = """\
 Run every combination of selectors, seeds and values of the configuration. Runs that are done are not done again: the same
@@ -108,6 +109,31 @@ def executor_of(args: argparse.Namespace) -> tuple[Executor, int]:
     return executor, max(1, cores // (args.jobs or cores))
 
 
+def refuse_missing_data(jobs: Sequence[Job]) -> None:
+    """Raise where none of the runs that are left can start, because their published dataset is not on this machine."""
+    from fedcbs.data import published_datasets
+    from fedcbs.data._search import find_known
+    from fedcbs.errors import MissingDataError
+    from fedcbs.sweeps._work import ended
+
+    known, missing = published_datasets(), None
+    wanted = {
+        (str(job.options.get("data.dataset", "")).partition(",")[0], job.options.get("data.directory"))
+        for job in jobs
+        if ended(job) is None
+    }
+    for name, folder in sorted(wanted, key=str):
+        if name not in known:
+            return
+        try:
+            find_known(known[name], folder)
+            return
+        except MissingDataError as error:
+            missing = missing or error
+    if missing is not None:
+        raise missing
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the sweep and say how it went."""
     from fedcbs.sweeps import run_jobs
@@ -116,6 +142,8 @@ def run(args: argparse.Namespace) -> int:
     jobs = _plan(args).jobs(args.out, threads=threads)
     if args.list:
         return _list(jobs)
+    if args.ray is None:
+        refuse_missing_data(jobs)
     with stops_politely(), sweep_progress(jobs, quiet=args.quiet or args.json) as watch:
         outcomes = run_jobs(jobs, executor, max_minutes=args.max_minutes, watch=watch)
     if args.json:

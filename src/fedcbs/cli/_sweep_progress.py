@@ -74,10 +74,15 @@ class _Lines:
 def say_outcomes(outcomes: Sequence[Outcome]) -> None:
     """Say how the runs of a sweep ended, and what to do about those that did not."""
     counted = Counter(outcome.status for outcome in outcomes)
-    tell(f"{len(outcomes)} runs: {', '.join(f'{number} {status}' for status, number in counted.items())}")
+    runs = "run" if len(outcomes) == 1 else "runs"
+    tell(f"{len(outcomes)} {runs}: {', '.join(f'{number} {status}' for status, number in counted.items())}")
+    told: dict[tuple[str, str], list[str]] = {}
     for outcome in outcomes:
         if outcome.message:
-            tell(f"{outcome.job.name}: {outcome.status}: {outcome.message}")
+            told.setdefault((outcome.status, outcome.message), []).append(outcome.job.name)
+    for (status, message), (first, *others) in told.items():
+        more = f", and {len(others)} more like it" if others else ""
+        tell(f"{first}{more}: {status}: {message}")
     if counted["stopped"]:
         tell("the same command goes on where this one stopped")
 

@@ -83,7 +83,6 @@ def _estimate(
     state = simulation.init()
     for _ in range(scale.rounds):
         state, _ = simulation.round(state)
-        state.algorithm.local.settle(())
     belief: Any = state.selector
     known = np.flatnonzero(belief.sum_weights > 0)
     counts = simulation.federation.label_counts[known]

@@ -90,6 +90,7 @@ def _draw_classes(axes: Axes, runs: Mapping[str, Sequence[Run]], colours: Mappin
 
 
 def _draw_qcid(axes: Axes, runs: Mapping[str, Sequence[Run]], colours: Mapping[str, str]) -> None:
+    windows = set()
     for name, seeds in runs.items():
         rounds, values = _aligned(
             [{r.round: r.qcid for r in run.records if r.qcid is not None} for run in seeds]
@@ -97,12 +98,13 @@ def _draw_qcid(axes: Axes, runs: Mapping[str, Sequence[Run]], colours: Mapping[s
         window = max(1, len(rounds) // 10)
         if len(rounds) == 0:
             continue
+        windows.add(window)
         kernel = np.ones(window) / window
         smooth = np.array([np.convolve(row, kernel, mode="valid") for row in values])
         _line(axes, rounds[window - 1 :], np.maximum(smooth, FOOT), colours[name])
     axes.set_yscale("log")
     axes.set_title(f"Imbalance of the cohorts: QCID (lower is better; under {FOOT:g} drawn there)")
-    axes.set_xlabel("round")
+    axes.set_xlabel("round" + (f" (mean of the last {max(windows)})" if max(windows, default=1) > 1 else ""))
     axes.margins(x=0.01)
     bare(axes, grid="y")
 

@@ -152,6 +152,12 @@ class SecretKeys:
         fingerprint = document.get("fingerprint")
         if not (isinstance(fingerprint, str) and len(fingerprint) == 64):
             raise ProtocolError(f"secret={str(folder)!r} names no public key that it belongs to")
+        if parts and fingerprint == public_fingerprint(
+            document["mode"], document["parameters"], files.digests
+        ):
+            raise WrongKeyError(
+                f"secret={str(folder)!r} holds the public keys; name the folder of the secret ones"
+            )
         return cls(document["mode"], document["parameters"], fingerprint, parts)
 
     @staticmethod

@@ -157,7 +157,9 @@ class Mode(abc.ABC):
         """Server: as :meth:`gram`, piece by piece, so that the result need not fit into memory."""
         self._expect(public.mode, public.parameters)
         if (masks is None) == self.exchanges_masks:
-            remedy = "give the selector's masks" if masks is None else "leave them out"
+            remedy = (
+                "needs the selector's masks; give them" if masks is None else "takes no masks; leave them out"
+            )
             raise InvalidArgumentError(f"masks: mode {self.name!r} {remedy}")
         work = work or Work()
         accepted = Accepted(self, public, uploads)

@@ -290,7 +290,7 @@ class RunConfig:
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Self:
-        """Read a TOML file whose tables are the sections.
+        """Read a TOML file whose tables are the sections, or the ``config.json`` of a run.
 
         Parameters
         ----------

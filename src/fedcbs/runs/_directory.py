@@ -231,6 +231,9 @@ class RunDirectory:
             path = self.path / name
             if not path.exists():
                 continue
+            if not zipfile.is_zipfile(path):
+                yield name, ValueError("it is cut short, or no .npz file at all")
+                continue
             try:
                 with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                     yield name, {key: archive[key] for key in archive.files}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import tomllib
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from fedcbs._files import existing_file
@@ -33,14 +35,26 @@ NOTHING = ("none", "auto")
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a TOML file."""
+    """Read a TOML file, or the ``config.json`` of a run."""
     file = existing_file(path, "config")
+    if file.suffix == ".json":
+        return _config_of_run(file)
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise InvalidArgumentError(
             f"config={str(file)!r} is no TOML file that can be read: {error}"
         ) from error
+
+
+def _config_of_run(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))["config"]
+        if isinstance(found, dict) and all(isinstance(section, dict) for section in found.values()):
+            return found
+    except (ValueError, KeyError, TypeError, RecursionError, OSError):
+        pass
+    raise InvalidArgumentError(f"config={str(file)!r} is no config.json of a run; name one, or a TOML file")
 
 
 def parse_assignment(text: str) -> tuple[str, object]:

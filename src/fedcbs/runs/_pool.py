@@ -112,7 +112,7 @@ def _check_alive(processes: Sequence[Any]) -> None:
     if dead:
         raise RunError(
             f"a process of the comparison ended with code {dead[0].exitcode} (out of memory?); run the same command again"
-            " to go on, with fewer --processes if memory is short"
+            " to go on, with fewer --jobs if memory is short"
         )
 
 
@@ -132,7 +132,7 @@ def _work(run: Callable[..., None], waiting: Any, told: Any) -> None:
     except FedCBSError as error:
         told.put(("error", _portable(error)))
     except (OSError, MemoryError) as error:
-        told.put(("error", RunError(str(error) or "out of memory; use fewer --processes")))
+        told.put(("error", RunError(str(error) or "out of memory; use fewer --jobs")))
 
 
 def _portable(error: FedCBSError) -> FedCBSError:

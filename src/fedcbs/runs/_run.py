@@ -90,14 +90,17 @@ def start(
     note
         Takes a line on what the user should know.
     """
-    was_there = Path(out).exists()
+    new = [folder for folder in (Path(out), *Path(out).parents) if not folder.exists()]
     directory = RunDirectory.make(out)
     with directory.locked():
         directory.clear()
         try:
             built = build(config, folder=directory.path, note=note)
         except BaseException:
-            directory.leave_nothing(keep_folder=was_there)
+            directory.leave_nothing(keep_folder=not new)
+            for folder in new[1:]:
+                with contextlib.suppress(OSError):  # another run began in it
+                    folder.rmdir()
             raise
         federation = built.simulation.federation
         population = {"label_counts": federation.label_counts, "num_examples": federation.num_examples}

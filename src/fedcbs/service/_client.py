@@ -289,7 +289,7 @@ def _context(scheme: str, certificates: str | os.PathLike[str] | None, name: str
         return None
     if certificates is None:
         raise InvalidArgumentError(
-            "certificates is missing; name the folder with ca.pem and the caller's certificate and key"
+            "certificates: none are given; name the folder with ca.pem and the caller's certificate and key"
         )
     folder = Path(certificates)
     paths = [
