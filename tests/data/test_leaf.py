@@ -122,6 +122,17 @@ def test_the_stream_reads_what_json_reads(value: Any, ahead: int, indent: int | 
         _json_stream._AHEAD = before
 
 
+@pytest.mark.parametrize("number", ["0", "0.0", "-0.5", "12.75e3", "1.5E-7", "1e+9", "2E5"])
+@pytest.mark.parametrize("before", range(1, 9))
+def test_a_number_across_the_border_of_what_is_read(
+    number: str, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_json_stream, "_AHEAD", 1)
+    stream = JsonStream(io.StringIO(f"[{' ' * before}{number},{number}]"))
+    assert list(stream.array()) == [float(number)] * 2
+    stream.end()
+
+
 class TestCache:
     """What is slow to decode is decoded once."""
 

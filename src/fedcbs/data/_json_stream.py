@@ -11,6 +11,8 @@ __all__ = ["JsonStream"]
 _AHEAD = 2**18
 _LARGEST = 2**28
 _BLANK = " \t\n\r"
+_NUMBER_GOES_ON = {"", ".", "e", "E", "e+", "e-", "E+", "E-"}
+"""What may be left of the text behind a number whose other part is not read yet: ``1`` of ``1.5``, ``1.5`` of ``1.5e-3``."""
 
 
 class JsonStream:
@@ -77,7 +79,7 @@ class JsonStream:
                 if self._ended or len(self._text) - self._at > _LARGEST:
                     raise ValueError(error.msg + (", where the file ends" if self._ended else "")) from None
             else:
-                if end < len(self._text) or self._ended:  # a number may go on in what is not read yet
+                if self._ended or self._text[end : end + 3] not in _NUMBER_GOES_ON:
                     self._at = end
                     return value
             self._read(len(self._text) - self._at)
