@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,9 +84,9 @@ class _Cifar(Layout):
                 )
         return Examples(images, labels)
 
+    @abc.abstractmethod
     def _batch(self, path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Pixels, a row an image, and labels."""
-        raise NotImplementedError
 
     def _class_names(self, folder: Path) -> tuple[str, ...]:
         """The classes' names; none where the file is missing or says something else."""
@@ -93,8 +94,8 @@ class _Cifar(Layout):
         names = () if path is None else self._names_in(path)
         return names if len(names) == self.num_classes else ()
 
-    def _names_in(self, path: Path) -> tuple[str, ...]:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def _names_in(self, path: Path) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
