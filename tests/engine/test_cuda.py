@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedcbs.engine import make_engine
+from fedcbs.engine import _stacked, make_engine
 from tests.engine import cases, models
 from tests.engine.test_agreement import MODULES, RULES, assert_same_training, sequence
 
@@ -39,3 +39,19 @@ def test_same_bits_again(kind):
         torch.equal(*states)
         for states in zip(before, (torch.cuda.get_rng_state(), torch.get_rng_state()), strict=True)
     )
+
+
+@pytest.mark.parametrize("model", ["mlp", "cnn", models.BatchNormCNN], ids=str)
+@pytest.mark.parametrize("rule", ["decay", "client-class-weights"])
+def test_a_recording_gives_the_bits_of_step_by_step(model, rule, monkeypatch):
+    module = sequence(model) if isinstance(model, str) else cases.build(model)
+    ends = []
+    for recordings in (_stacked.RECORDINGS, 0):
+        monkeypatch.setattr(_stacked, "RECORDINGS", recordings)
+        engine = make_engine(module, cases.dataset(), device="cuda", note=lambda _: None)
+        own = cases.rules(engine.num_parameters)[rule]
+        ends.append([cases.trained(engine, engine.initial(), cases.plan(), own) for _ in range(2)])
+    for recorded, stepped in zip(*ends, strict=True):
+        assert torch.equal(recorded[0], stepped[0])
+        assert torch.equal(recorded[1], stepped[1])
+        assert list(recorded[2]) == pytest.approx(list(stepped[2]), abs=0, nan_ok=True)

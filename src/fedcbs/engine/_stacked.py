@@ -16,6 +16,7 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from fedcbs.engine._layout import Layout
 from fedcbs.engine._local import LocalSteps
+from fedcbs.engine._recorded import Recorded
 from fedcbs.engine._resident import ResidentExamples
 from fedcbs.engine._sequential import Assignment
 from fedcbs.engine._torch import batch_loss, last_linear, recorded_input, repeatable
@@ -23,13 +24,16 @@ from fedcbs.engine._work import LocalRule, Trained
 
 __all__ = ["StackedTrainer"]
 
+RECORDINGS = 8
+"""Numbers of clients and batch sizes that a GPU keeps a recording of; others go through Python step by step."""
+
 
 @final
 class StackedTrainer:
     """Trains a chunk of clients in step, by `torch.func.vmap` over them.
 
     In each step, clients with batches of one size go together; nothing is padded, so that a model whose examples
-    influence each other (BatchNorm) sees its own alone.
+    influence each other (BatchNorm) sees its own alone. On a GPU, a step is recorded once and replayed, to the same bits.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class StackedTrainer:
         self._integers = {
             name: buffer for name, buffer in self._module.named_buffers() if not buffer.is_floating_point()
         }
+        self._recordings: dict[tuple[int, int, bool], Recorded | None] = {}
 
     def train(self, work: Assignment) -> Trained:
         """Train the clients of an assignment."""
@@ -57,25 +62,57 @@ class StackedTrainer:
 
     def gradients(self, rule: LocalRule, batch: _Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Gradients of each client's loss, as rows, and the losses; changes the buffers."""
-        parameters = self._layout.split_parameters(batch.weights)
-        trained = {name: view for name, view in parameters.items() if name in self._layout.trainable}
-        frozen = {name: view for name, view in parameters.items() if name not in trained}
+        recording = self._recording(rule, batch)
+        if recording is None:
+            found, losses, *after = self._gradients(rule, batch.class_weights is not None)(*batch.tensors())
+        else:
+            found, losses, *after = recording(*batch.tensors())
         buffers = self._layout.split_buffers(batch.buffers) | batch.integers
-        before = {name: each.clone() for name, each in buffers.items()}
-        dimensions = (0, 0, 0, 0, 0, None if batch.class_weights is None else 0)
+        for buffer, each in zip(buffers.values(), after, strict=True):
+            buffer.copy_(each)
+        return found, losses
+
+    def _recording(self, rule: LocalRule, batch: _Batch) -> Recorded | None:
+        """Of this step, on a GPU; None for a penalty, whose Python may say something else tomorrow."""
+        if self._device.type != "cuda" or rule.penalty is not None:
+            return None
+        key = (*batch.labels.shape, batch.class_weights is not None)
+        if key not in self._recordings and len(self._recordings) < RECORDINGS:
+            function = self._gradients(rule, batch.class_weights is not None)
+            try:
+                self._recordings[key] = Recorded(function, batch.tensors())
+            except RuntimeError:  # the module waits for the GPU somewhere, which cannot be recorded
+                self._recordings[key] = None
+        return self._recordings.get(key)
+
+    def _gradients(self, rule: LocalRule, weighted: bool) -> Callable[..., tuple[torch.Tensor, ...]]:
+        """A function of a batch's tensors alone: gradients, losses, and the buffers afterwards."""
+        dimensions = (0, 0, 0, 0, 0, 0 if weighted else None)
         vectorised = vmap(
             grad_and_value(self._loss(rule), has_aux=True), in_dims=dimensions, randomness="error"
         )
-        found, (losses, after) = vectorised(
-            trained, frozen, before, batch.features, batch.labels, batch.class_weights
-        )
-        for name, each in buffers.items():
-            each.copy_(after[name])
-        flat = [
-            (found[name] if name in found else torch.zeros_like(view)).reshape(len(batch.weights), -1)
-            for name, view in parameters.items()
-        ]
-        return torch.cat(flat, dim=1), losses.detach()
+
+        def gradients(
+            weights: torch.Tensor,
+            features: torch.Tensor,
+            labels: torch.Tensor,
+            buffers: torch.Tensor,
+            *rest: torch.Tensor,
+        ) -> tuple[torch.Tensor, ...]:
+            class_weights, integers = (rest[-1], rest[:-1]) if weighted else (None, rest)
+            parameters = self._layout.split_parameters(weights)
+            trained = {name: view for name, view in parameters.items() if name in self._layout.trainable}
+            frozen = {name: view for name, view in parameters.items() if name not in trained}
+            named = self._layout.split_buffers(buffers) | dict(zip(self._integers, integers, strict=True))
+            before = {name: each.clone() for name, each in named.items()}
+            found, (losses, after) = vectorised(trained, frozen, before, features, labels, class_weights)
+            rows = [
+                (found[name] if name in found else torch.zeros_like(view)).reshape(len(weights), -1)
+                for name, view in parameters.items()
+            ]
+            return torch.cat(rows, dim=1), losses.detach(), *(after[name] for name in named)
+
+        return gradients
 
     def _loss(self, rule: LocalRule) -> Callable[..., tuple[torch.Tensor, dict[str, torch.Tensor]]]:
         """One client's loss as a function of its weights and batch, with the buffers that it leaves behind."""
@@ -111,6 +148,18 @@ class _Batch:
     features: torch.Tensor
     labels: torch.Tensor
     class_weights: torch.Tensor | None
+
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """All of it, in the order of the trainer's functions."""
+        weighted = () if self.class_weights is None else (self.class_weights,)
+        return (
+            self.weights,
+            self.features,
+            self.labels,
+            self.buffers,
+            *self.integers.values(),
+            *weighted,
+        )
 
 
 @final

@@ -7,7 +7,6 @@ import contextlib
 import copy
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -34,16 +33,17 @@ __all__ = [
     "seeded",
 ]
 
+CPU_BLOCK, GPU_BLOCK = 512, 4096
+"""Examples that go through the model at once where nothing is trained."""
+
 
 class TorchEngine(Engine):
     """Any module, on any device; how it is trained is left to the engines derived from it."""
 
-    block: ClassVar[int] = 512
-    """Examples that go through the model at once where nothing is trained."""
-
     def __init__(self, model: nn.Module, dataset: Dataset, *, threads: int, device: torch.device) -> None:
         super().__init__(model, dataset, threads=threads if device.type == "cpu" else 1)
         self._device = device
+        self._block = CPU_BLOCK if device.type == "cpu" else GPU_BLOCK
         self._evaluators = Workers(lambda: copy.deepcopy(model).to(device).eval(), self._threads)
         self._resident: dict[Part, ResidentExamples] = {
             "train": ResidentExamples(dataset, dataset.train, device),
@@ -57,7 +57,7 @@ class TorchEngine(Engine):
         predictions = np.empty(len(indices), np.int64)
 
         def judge(module: nn.Module, start: int) -> None:
-            own = slice(start, min(start + self.block, len(indices)))
+            own = slice(start, min(start + self._block, len(indices)))
             self._layout.load(module, weights.parameters, weights.buffers)
             with torch.inference_mode():
                 features, labels = self._batch(part, indices[own])
@@ -65,7 +65,7 @@ class TorchEngine(Engine):
                 losses[own] = F.cross_entropy(logits, labels, reduction="none").cpu().numpy()
                 predictions[own] = logits.argmax(dim=1).cpu().numpy()
 
-        collections.deque(self._evaluators.map(judge, range(0, len(indices), self.block)), maxlen=0)
+        collections.deque(self._evaluators.map(judge, range(0, len(indices), self._block)), maxlen=0)
         return losses, predictions
 
     def _squared_gradients(
@@ -81,8 +81,8 @@ class TorchEngine(Engine):
         """Of the mean loss over training examples."""
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         sums = [torch.zeros_like(parameter) for parameter in trained]
-        for start in range(0, len(indices), self.block):
-            features, labels = self._batch("train", indices[start : start + self.block])
+        for start in range(0, len(indices), self._block):
+            features, labels = self._batch("train", indices[start : start + self._block])
             loss = F.cross_entropy(module(features), labels, reduction="sum")
             found = torch.autograd.grad(loss, trained, materialize_grads=True)
             for total, gradient in zip(sums, found, strict=True):

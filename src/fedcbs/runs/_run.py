@@ -120,6 +120,7 @@ def resume(
     path: str | os.PathLike[str],
     *,
     rounds: int | None = None,
+    threads: int | None = None,
     watch: Watch | None = None,
     note: Note | None = None,
 ) -> Run:
@@ -131,6 +132,8 @@ def resume(
         The directory of the run. One that is finished is left as it is.
     rounds
         A new number of rounds, to go on beyond the old end.
+    threads
+        A new number of threads, where the machine is another or has other work now; the result is the same.
     watch, note
         See :func:`start`.
     """
@@ -146,6 +149,8 @@ def resume(
             config = config.with_options({"run.rounds": rounds})
         elif _is_finished(directory):
             return read_run(directory.path)
+        if threads is not None:
+            config = config.with_options({"training.threads": threads})
         _compare_versions(document.get("versions", {}), note)
         built = build(config, folder=directory.path, note=note)
         _refuse_other_defaults(document, built)

@@ -93,7 +93,7 @@ def _run(job: Job, deadline: float | None, tell: Tell | None) -> None:
             raise KeyboardInterrupt  # the run takes it as the user's own: it saves a checkpoint and leaves
 
     if (job.folder / "config.json").is_file():
-        resume(job.folder, rounds=job.rounds, watch=watch)
+        resume(job.folder, rounds=job.rounds, threads=job.threads or None, watch=watch)
         return
     job.folder.parent.mkdir(parents=True, exist_ok=True)
     start(config_of(job), job.folder, watch=watch)
