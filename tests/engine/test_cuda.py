@@ -9,7 +9,10 @@ from fedcbs.engine import _stacked, make_engine
 from tests.engine import cases, models
 from tests.engine.test_agreement import MODULES, RULES, assert_same_training, sequence
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"),
+    pytest.mark.filterwarnings("ignore:RNN module weights are not part of single contiguous chunk"),
+]
 
 
 @pytest.mark.parametrize("engine", ["loop", "generic"])

@@ -225,6 +225,32 @@ def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
         run_jobs([other], Here())
 
 
+def test_a_finished_run_counts_wherever_it_was_computed_and_another_goes_on_with_what_is_here(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    config = {**SMALL, "data.directory": str(data), "training.threads": 2}
+    selectors = ["uniform", "fedcbs-exact"]
+    jobs = Plan(config=config, vary={"selector": selectors}, seeds=(0,)).jobs(tmp_path / "runs")
+    assert statuses(jobs) == ["done", "done"]
+    stored = json.loads((jobs[0].folder / "config.json").read_text())
+    stored["config"]["training"]["device"] = "cuda"
+    (jobs[0].folder / "config.json").write_text(json.dumps(stored))
+    assert statuses(jobs) == ["done", "done"]
+    longer = [dataclasses.replace(job, options={**job.options, "run.rounds": 6}) for job in jobs]
+    with pytest.raises(InvalidArgumentError, match=r"training\.device='cuda', but 'cpu' is asked for"):
+        run_jobs(longer, Here())
+    data.rename(tmp_path / "moved")
+    moved = dataclasses.replace(
+        longer[1], threads=1, options={**longer[1].options, "data.directory": str(tmp_path / "moved")}
+    )
+    assert statuses([moved]) == ["done"]
+    now = json.loads((moved.folder / "config.json").read_text())["config"]
+    assert now["training"]["threads"] == 1
+    assert now["data"]["directory"] == str(tmp_path / "moved")
+
+
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     jobs = plan(seeds=(0,)).jobs(tmp_path)
     jobs[0].folder.mkdir()

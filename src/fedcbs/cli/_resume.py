@@ -31,6 +31,10 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run)
     parser.add_argument("directory", metavar="DIR", help="what `fedcbs run` made")
     parser.add_argument("--rounds", type=at_least(1), metavar="R", help="a new number of rounds")
+    parser.add_argument("--data-dir", metavar="DIR", help="where the dataset's files are, if they were moved")
+    parser.add_argument(
+        "--threads", type=at_least(1), metavar="T", help="a new number of threads of the engine"
+    )
     add_output_options(parser, out=False)
 
 
@@ -41,5 +45,12 @@ def run(args: argparse.Namespace) -> int:
 
     rounds = args.rounds or read_run(args.directory).config["run"]["rounds"]
     with told_how_to_go_on(args.directory), run_progress(rounds, quiet=args.quiet) as watch:
-        found = resume(args.directory, rounds=args.rounds, watch=watch, note=None if args.quiet else tell)
+        found = resume(
+            args.directory,
+            rounds=args.rounds,
+            threads=args.threads,
+            data_dir=args.data_dir,
+            watch=watch,
+            note=None if args.quiet else tell,
+        )
     return report(args, found)

@@ -68,7 +68,8 @@ class _Lines:
         status = getattr(told, "status", None)
         if status is not None:
             self._ended += 1
-            tell(f"{self._ended} of {self._number}: {told.job.name}: {status}")
+            why = f": {told.message}" if status == "failed" else ""  # type: ignore[union-attr]  # it has ended
+            tell(f"{self._ended} of {self._number}: {told.job.name}: {status}{why}")
 
 
 def say_outcomes(outcomes: Sequence[Outcome]) -> None:

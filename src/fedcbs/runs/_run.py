@@ -121,6 +121,7 @@ def resume(
     *,
     rounds: int | None = None,
     threads: int | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
     watch: Watch | None = None,
     note: Note | None = None,
 ) -> Run:
@@ -134,6 +135,8 @@ def resume(
         A new number of rounds, to go on beyond the old end.
     threads
         A new number of threads, where the machine is another or has other work now; the result is the same.
+    data_dir
+        Where the dataset's files are now, if they were moved.
     watch, note
         See :func:`start`.
     """
@@ -151,6 +154,8 @@ def resume(
             return read_run(directory.path)
         if threads is not None:
             config = config.with_options({"training.threads": threads})
+        if data_dir is not None:
+            config = config.with_options({"data.directory": os.fspath(data_dir)})
         _compare_versions(document.get("versions", {}), note)
         built = build(config, folder=directory.path, note=note)
         _refuse_other_defaults(document, built)

@@ -65,12 +65,13 @@ def ended(job: Job) -> Outcome | None:
     if not (job.folder / "config.json").is_file():
         return None
     config = _document(job.folder / "config.json").get("config", {})
-    _same_run(job, config)
     summary = _document(job.folder / "summary.json")
+    enough = int(config.get("run", {}).get("rounds", 0)) >= job.rounds
+    over = summary.get("status") == "diverged" or (summary.get("status") == "finished" and enough)
+    _same_run(job, config, over=over)
     if summary.get("status") == "diverged":
         return Outcome(job, DIVERGED, f"diverged after round {summary.get('rounds')}")
-    enough = int(config.get("run", {}).get("rounds", 0)) >= job.rounds
-    return Outcome(job, DONE) if summary.get("status") == "finished" and enough else None
+    return Outcome(job, DONE) if over else None
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -93,7 +94,13 @@ def _run(job: Job, deadline: float | None, tell: Tell | None) -> None:
             raise KeyboardInterrupt  # the run takes it as the user's own: it saves a checkpoint and leaves
 
     if (job.folder / "config.json").is_file():
-        resume(job.folder, rounds=job.rounds, threads=job.threads or None, watch=watch)
+        resume(
+            job.folder,
+            rounds=job.rounds,
+            threads=job.threads or None,
+            data_dir=job.options.get("data.directory"),
+            watch=watch,
+        )
         return
     job.folder.parent.mkdir(parents=True, exist_ok=True)
     start(config_of(job), job.folder, watch=watch)
@@ -113,14 +120,18 @@ _MAY_CHANGE = ("run.rounds", "run.checkpoint_every", "training.threads", "traini
 """What a sweep may say otherwise than the run that it goes on with."""
 
 
-def _same_run(job: Job, stored: dict[str, dict[str, Any]]) -> None:
-    """Refuse to take one run for another; what the job leaves open, the stored configuration has settled."""
+def _same_run(job: Job, stored: dict[str, dict[str, Any]], *, over: bool) -> None:
+    """Refuse to take one run for another; what the job leaves open, the stored configuration has settled.
+
+    Where a run was computed says nothing about what it is, but going on elsewhere would make it neither one nor the other.
+    """
     wanted = config_of(job).to_dict()
+    may_change = (*_MAY_CHANGE, "training.device") if over else _MAY_CHANGE
     for section, values in wanted.items():
         for key, value in values.items():
             name = f"{section}.{key}"
             there = stored.get(section, {}).get(key)
-            if value is None or name in _MAY_CHANGE or _plain(value) == _plain(there):
+            if value is None or name in may_change or _plain(value) == _plain(there):
                 continue
             raise InvalidArgumentError(
                 f"{str(job.folder)!r} holds a run with {name}={there!r}, but {value!r} is asked for; name another folder, or"
