@@ -31,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     fedcbs ...
     0
     """
+    # OpenMP's threads, which PyTorch starts, wait for work by turning in circles unless told otherwise before it is imported.
+    # Beside another run that takes the cores from those who have work.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         args = _parser().parse_args(argv)
         code: int = args.run(args)
