@@ -21,7 +21,7 @@ setup: $(READY) ## make the virtual environment
 
 demo: $(READY) ## train with four selectors on digits: a table, and a figure in demo-out/
 	@mkdir -p demo-out && rm -rf demo-out/runs
-	@$(BIN)/fedcbs compare --partition case1-5to1 --selectors uniform,pow-d,fed-cucb,fedcbs-exact --rounds 50 --seeds 3 \
+	@$(BIN)/fedcbs compare --partition case1-5to1 --selectors uniform,pow-d,fed-cucb,fedcbs-sharp --rounds 50 --seeds 3 \
 		--out demo-out/runs --plot demo-out/compare.png
 
 test: $(READY) check ## lint, types, import directions, and the whole test suite

@@ -9,7 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedcbs.errors import InvalidArgumentError
 from fedcbs.imbalance import Gram
-from fedcbs.selectors import GramInformation, Information, LabelInformation, Round, Selector, parse_selector
+from fedcbs.selectors import (
+    DEFAULT_SELECTOR,
+    GramInformation,
+    Information,
+    LabelInformation,
+    Round,
+    Selector,
+    parse_selector,
+)
 
 __all__ = ["select_cohort"]
 
@@ -18,7 +26,7 @@ def select_cohort(
     label_statistics: ArrayLike | Gram,
     cohort_size: int,
     *,
-    selector: str | Selector[Any] = "fedcbs-exact",
+    selector: str | Selector[Any] = DEFAULT_SELECTOR,
     available: ArrayLike | None = None,
     round_index: int = 1,
     seed: int = 0,
@@ -56,7 +64,7 @@ def select_cohort(
     --------
     >>> from fedcbs import qcid, select_cohort
     >>> label_counts = [[5, 5, 5, 5, 5, 5], [6, 6, 6, 6, 6, 0], [0, 0, 0, 10, 10, 10], [10, 10, 10, 0, 0, 0]]
-    >>> cohort = select_cohort(label_counts, 3)
+    >>> cohort = select_cohort(label_counts, 3, selector="fedcbs-exact")
     >>> cohort, qcid(label_counts, cohort)
     (array([0, 2, 3]), 0.0)
     """

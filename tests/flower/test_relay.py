@@ -64,7 +64,7 @@ def test_chooses_as_if_reached_directly_and_the_node_is_never_trained_on(grid: N
     strategy = with_selector(FedAvg(), SelectorParty(link, "relayed"), cohort_size=3, wait=5)
     result = strategy.start(grid, model(), num_rounds=4, timeout=60)
     plain = FakeGrid([grid.node(0).app] * len(COUNTS))
-    with_selector(FedAvg(), "fedcbs-exact", cohort_size=3, seed=3).start(plain, model(), num_rounds=4)
+    with_selector(FedAvg(), "fedcbs-sharp", cohort_size=3, seed=3).start(plain, model(), num_rounds=4)
     assert grid.trained() == plain.trained()
     assert set(grid.nodes[999].received) == {"query.fedcbs_relay"}
     assert result.train_metrics_clientapp[1]["fedcbs-available"] == 6

@@ -168,7 +168,7 @@ def test_run_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     out, figure = tmp_path / "run", tmp_path / "run.svg"
     assert main(["run", f"--out={out}", *OPTIONS, "--target=0.1", f"--plot={figure}"]) == 0
     told = capsys.readouterr()
-    for word in ("selector", "fedcbs-exact", "plain+fedavg", "QCID", "coverage", "traffic", "accuracy 0.1"):
+    for word in ("selector", "fedcbs-sharp", "plain+fedavg", "QCID", "coverage", "traffic", "accuracy 0.1"):
         assert word in told.out
     assert f"run: {out}" in told.err
     assert figure.read_text().startswith("<?xml")
@@ -177,7 +177,7 @@ def test_run_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["resume", "--json", str(out)]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert document["status"] == "finished"
-    assert document["config"]["selector"]["name"] == "fedcbs-exact"
+    assert document["config"]["selector"]["name"] == "fedcbs-sharp"
     assert main(["resume", "--quiet", "--rounds=8", str(out)]) == 0
     assert capsys.readouterr() == ("", "")
 

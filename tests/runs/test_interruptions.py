@@ -291,10 +291,10 @@ def test_a_selector_with_other_defaults_does_not_go_on(tmp_path: Path) -> None:
     out = tmp_path / "run"
     start(SMALL, out)
     written = json.loads((out / "config.json").read_text())
-    assert written["selector_options"]["exploration"] == make_selector("fedcbs-exact").exploration
+    assert written["selector_options"]["exploration"] == make_selector("fedcbs-sharp").exploration
     written["selector_options"]["exploration"] = 0.7
     (out / "config.json").write_text(json.dumps(written))
     with pytest.raises(
-        RunError, match=r"started with exploration=0\.7 of fedcbs-exact.*go on with the version"
+        RunError, match=r"started with exploration=0\.7 of fedcbs-sharp.*go on with the version"
     ):
         resume(out, rounds=SMALL.run.rounds + 1)

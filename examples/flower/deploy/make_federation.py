@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("federation")
     parser.add_argument("--classes", type=int, required=True)
     parser.add_argument("--mode", default="fhe")
-    parser.add_argument("--selector", default="fedcbs-exact")
+    parser.add_argument("--selector", default="fedcbs-sharp")
     parser.add_argument("--certificates", help="folder with ca.pem and the caller's certificate and key")
     parser.add_argument("--caller", default="server", help="name of the caller's certificate")
     options = parser.parse_args()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parser", "run"]
 
-DEFAULT_SELECTORS = "uniform,pow-d,fedcbs-exact"
+DEFAULT_SELECTORS = "uniform,pow-d,fedcbs-sharp"
 
 DESCRIPTION = """\
 Train with several selectors on several seeds, everything else alike: the same split, the same clients available in the same

@@ -18,8 +18,8 @@ an uninterrupted run would have given, on the same versions of fedcbs and PyTorc
 
 EXAMPLES = """\
 examples:
-  fedcbs resume runs/digits-fedcbs-exact-seed0
-  fedcbs resume --rounds 500 runs/digits-fedcbs-exact-seed0
+  fedcbs resume runs/digits-fedcbs-sharp-seed0
+  fedcbs resume --rounds 500 runs/digits-fedcbs-sharp-seed0
       go on beyond the old end"""
 
 

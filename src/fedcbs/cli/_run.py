@@ -31,7 +31,7 @@ of the largest client in batches of 50, learning rate 0.01 * 0.9992^round. docs/
 EXAMPLES = """\
 examples:
   fedcbs run
-      digits, the embedded dataset, in seconds; writes runs/digits-fedcbs-exact-seed0
+      digits, the embedded dataset, in seconds; writes runs/digits-fedcbs-sharp-seed0
   fedcbs run --dataset fashion-mnist --data-dir ~/data --selector uniform --algorithm fednova --rounds 300 --out fm
       Fashion-MNIST from a folder
   fedcbs run --dataset cifar10 --partition case1-5to1 --target 0.45,0.5 --stop-at 0.5 --out cifar
@@ -55,7 +55,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--selector",
         dest="run:selector",
         metavar="NAME",
-        help="who is picked, with options as in fedcbs-exact:sweeps=5 (default: fedcbs-exact)",
+        help="who is picked, with options as in fedcbs-exact:sweeps=5 (default: fedcbs-sharp)",
     )
     add_run_options(parser)
     add_output_options(parser)

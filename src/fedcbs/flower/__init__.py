@@ -2,7 +2,7 @@
 
 On the server's side, one line around the strategy; on the clients' side, one line around the app::
 
-    strategy = with_selector(FedAvg(), "fedcbs-exact", cohort_size=10, out="run")   # ServerApp
+    strategy = with_selector(FedAvg(), "fedcbs-sharp", cohort_size=10, out="run")   # ServerApp
     app = with_answers(app, label_counts=count_labels)                              # ClientApp
 
 The chosen cohort, and only it, is trained, whatever the strategy's own sampling would have done. What a selector needs to

@@ -9,6 +9,7 @@ from typing import Any, Self, final
 
 from fedcbs.errors import InvalidArgumentError
 from fedcbs.runs._options import overridden, parse_assignment, read_toml, section_from
+from fedcbs.selectors import DEFAULT_SELECTOR
 
 __all__ = [
     "AvailabilitySection",
@@ -134,7 +135,7 @@ class SelectorSection:
         How many clients a round has.
     """
 
-    name: str = "fedcbs-exact"
+    name: str = DEFAULT_SELECTOR
     cohort_size: int = 10
 
 

@@ -23,11 +23,12 @@ from fedcbs.selectors._oort import Oort
 from fedcbs.selectors._ou import OrnsteinUhlenbeck
 from fedcbs.selectors._power_of_choice import BatchPowerOfChoice, PowerOfChoice, StalePowerOfChoice
 from fedcbs.selectors._rbcs_f import RBCSF
-from fedcbs.selectors._registry import make_selector, parse_selector, selector_types
+from fedcbs.selectors._registry import DEFAULT_SELECTOR, make_selector, parse_selector, selector_types
 from fedcbs.selectors._round import Round, RoundView
 from fedcbs.selectors._state import State
 
 __all__ = [
+    "DEFAULT_SELECTOR",
     "RBCSF",
     "ActiveFL",
     "Astraea",

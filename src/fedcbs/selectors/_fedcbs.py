@@ -7,7 +7,8 @@ Reduction", ICML 2023, section 3.3 and Algorithm 1. Three presets, which are thr
     The algorithm as printed. The first member has weight ``QCID({n})**-1 + 10 * sqrt(3 ln k / (2 T_n))``, the m-th
     ``QCID(C + n)**-m``, with QCID floored at 1e-20; ``T_n`` starts at 1 and the round ``k`` at 1.
 ``fedcbs-sharp``
-    The same with a steeper schedule, ``QCID**-(slope * m)``.
+    The same with a steeper schedule, ``QCID**-(slope * m)``. The default: it needs the fewest rounds of the three, because
+    it begins with a client that is balanced by itself, as far as there is one (docs/reproduction.md).
 ``fedcbs-exact``
     The law that the paper states and proves theorems about, ``P(C) ~ QCID(C)**-M``. The sequential algorithm does not
     have it (its normalisers depend on the history); Gibbs sweeps after it do.

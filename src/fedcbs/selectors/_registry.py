@@ -25,9 +25,12 @@ from fedcbs.selectors._builtin import BUILTIN
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["ENTRY_POINTS", "make_selector", "parse_selector", "selector_types"]
+__all__ = ["DEFAULT_SELECTOR", "ENTRY_POINTS", "make_selector", "parse_selector", "selector_types"]
 
 ENTRY_POINTS = "fedcbs.selectors"
+
+DEFAULT_SELECTOR = "fedcbs-sharp"
+"""The preset of Fed-CBS that needs the fewest rounds, by the experiments in docs/reproduction.md."""
 
 SelectorType = type[Selector[Any]]
 

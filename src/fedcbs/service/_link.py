@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedcbs.errors import AnswersNeededError, RowNeededError
 from fedcbs.private import PublicKeys
 from fedcbs.private._mode import DEFAULT_MAX_EXAMPLES
-from fedcbs.selectors import Need
+from fedcbs.selectors import DEFAULT_SELECTOR, Need
 
 __all__ = ["Ask", "Cohort", "FederationOptions", "FederationStatus", "FetchRow", "Membership", "SelectorLink"]
 
@@ -58,13 +58,13 @@ class FederationOptions:
     Examples
     --------
     >>> FederationOptions(num_classes=10).selector
-    'fedcbs-exact'
+    'fedcbs-sharp'
     """
 
     num_classes: int
     mode: str = "fhe"
     max_examples: int = DEFAULT_MAX_EXAMPLES
-    selector: str = "fedcbs-exact"
+    selector: str = DEFAULT_SELECTOR
     seed: int | None = None
 
 
