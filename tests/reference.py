@@ -30,6 +30,12 @@ def qcid(label_counts: Counts, cohort: Sequence[int] | frozenset[int]) -> Fracti
     )
 
 
+def imbalance(label_counts: Counts, cohort: Sequence[int] | frozenset[int], own: float) -> Fraction:
+    """QCID of a cohort, and `own` times the mean of its members' own."""
+    mean = sum((qcid(label_counts, [n]) for n in cohort), start=Fraction(0)) / len(cohort)
+    return qcid(label_counts, cohort) + Fraction(own) * mean
+
+
 def gram(label_counts: Counts) -> list[list[int]]:
     """Inner products of label counts, as Python integers."""
     return [
@@ -86,11 +92,19 @@ def sequential_law(
 
 
 def seat_law(
-    label_counts: Counts, available: Sequence[int], others: frozenset[int], *, exponent: float, floor: float
+    label_counts: Counts,
+    available: Sequence[int],
+    others: frozenset[int],
+    *,
+    exponent: float,
+    floor: float,
+    own: float = 0.0,
 ) -> dict[int, float]:
-    """Law of one seat, given who has the others: ``max(QCID(others with n), floor) ** -exponent``."""
+    """Law of one seat, given who has the others: ``max(imbalance(others with n), floor) ** -exponent``."""
     weights = {
-        n: power(qcid(label_counts, others | {n}), exponent, floor) for n in available if n not in others
+        n: power(imbalance(label_counts, others | {n}, own), exponent, floor)
+        for n in available
+        if n not in others
     }
     total = sum(weights.values(), start=Decimal(0))
     return {n: float(DIGITS.divide(weight, total)) for n, weight in weights.items()}
@@ -144,12 +158,13 @@ def stated_law(
     *,
     exponent: float,
     floor: float,
+    own: float = 0.0,
     member: int | None = None,
 ) -> Law:
-    """``P(C) ~ max(QCID(C), floor) ** -exponent``, given that `member` is in C where one is named."""
+    """``P(C) ~ max(imbalance(C), floor) ** -exponent``, given that `member` is in C where one is named."""
     return normalised(
         {
-            frozenset(cohort): power(qcid(label_counts, cohort), exponent, floor)
+            frozenset(cohort): power(imbalance(label_counts, cohort, own), exponent, floor)
             for cohort in itertools.combinations(available, size)
             if member is None or member in cohort
         }

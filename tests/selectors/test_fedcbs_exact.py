@@ -67,30 +67,36 @@ def distance(one: Law, two: Law) -> float:
     return sum(abs(one.get(cohort, 0.0) - two.get(cohort, 0.0)) for cohort in {*one, *two}) / 2
 
 
-@given(label_counts(min_clients=2, max_clients=6, empty_clients=False), st.floats(0.1, 30), st.data())
+@given(
+    label_counts(min_clients=2, max_clients=6, empty_clients=False),
+    st.floats(0.1, 30),
+    st.sampled_from([0.0, 0.01, 2.0]),
+    st.data(),
+)
 def test_a_seat_is_redrawn_with_its_law_given_the_others(
-    counts: np.ndarray, exponent: float, data: st.DataObject
+    counts: np.ndarray, exponent: float, own: float, data: st.DataObject
 ) -> None:
     size = data.draw(st.integers(1, len(counts) - 1))
     cohort = data.draw(st.permutations(range(len(counts))))[:size]
-    chain = GibbsChain(FactorGram(counts), np.array(cohort), exponent, floor=FLOOR)
+    chain = GibbsChain(FactorGram(counts), np.array(cohort), exponent, floor=FLOOR, own=own)
     for _ in range(3):  # again and again, as members come and go
         seat = data.draw(st.integers(0, size - 1))
         others = frozenset(np.delete(chain.members, seat).tolist())
         chain._empty(seat)
         weights = chain._weights()
-        law = seat_law(counts.tolist(), range(len(counts)), others, exponent=exponent, floor=FLOOR)
+        law = seat_law(counts.tolist(), range(len(counts)), others, exponent=exponent, floor=FLOOR, own=own)
         assert (weights / weights.sum()).tolist() == pytest.approx(
             [law.get(n, 0.0) for n in range(len(counts))], rel=1e-9, abs=1e-12
         )
         chain._fill(seat, data.draw(st.sampled_from(sorted(law))))
 
 
+@pytest.mark.parametrize("own", [0.0, 0.5])
 @pytest.mark.parametrize("panel", [256, 3])
 def test_more_candidates_than_a_table_holds_have_the_same_cohorts(
-    monkeypatch: pytest.MonkeyPatch, panel: int
+    monkeypatch: pytest.MonkeyPatch, panel: int, own: float
 ) -> None:
-    selector = FedCBSExact(panel=panel, exploration=0.5)
+    selector = FedCBSExact(panel=panel, exploration=0.5, own=own)
     round_ = {"cohort_size": 3, "available": AVAILABLE, "round_index": 5}
     state = selected(selector, TIMES_SELECTED)
     tabled = [one(selector, INFORMATION, **round_, state=state, seed=s).cohort.tolist() for s in range(100)]
@@ -138,6 +144,14 @@ def test_cohorts_have_the_law_that_the_paper_states(exponent: float, sweeps: int
     assert_law(found, stated)
     sequential = sequential_law(COUNTS, AVAILABLE, [power / 3 * m for m in (1, 2, 3)], floor=FLOOR)
     assert not fits(found, sequential)
+
+
+@pytest.mark.parametrize("panel", [256, 2])
+def test_members_own_imbalance_counts_as_documented(panel: int) -> None:
+    selector = FedCBSExact(sweeps=12, own=0.5, panel=panel)
+    found = draws(selector, INFORMATION, times=2500, cohort_size=3, available=AVAILABLE)
+    assert_law(found, stated_law(COUNTS, AVAILABLE, 3, exponent=3, floor=FLOOR, own=0.5))
+    assert not fits(found, stated_law(COUNTS, AVAILABLE, 3, exponent=3, floor=FLOOR))
 
 
 @pytest.mark.parametrize("exploration", [0.3, 1.0])
@@ -288,9 +302,14 @@ def test_a_giant_that_leaves_takes_its_rounding_errors_along(counts: list[list[i
     assert all(qcid(counts, cohort) < 0.3 for cohort in found)
 
 
-@given(st.data(), label_counts(min_clients=3, max_clients=12), st.floats(0.5, 12.0))
+@given(
+    st.data(),
+    label_counts(min_clients=3, max_clients=12),
+    st.floats(0.5, 12.0),
+    st.sampled_from([0.0, 0.1]),
+)
 def test_a_sweep_written_out_finds_what_seat_by_seat_is_found(
-    data: st.DataObject, counts: list[list[int]], exponent: float
+    data: st.DataObject, counts: list[list[int]], exponent: float, own: float
 ) -> None:
     filled = [row for row in counts if sum(row)]
     assume(len(filled) > 2)
@@ -298,7 +317,7 @@ def test_a_sweep_written_out_finds_what_seat_by_seat_is_found(
     found = []
     for written_out in (True, False):
         rng = np.random.default_rng(seed)
-        chain = GibbsChain(FactorGram(filled), np.arange(size), exponent, floor=FLOOR)
+        chain = GibbsChain(FactorGram(filled), np.arange(size), exponent, floor=FLOOR, own=own)
         for _ in range(3):
             if written_out:
                 chain.sweep(rng)

@@ -126,13 +126,17 @@ class FedCBSExact(_FedCBS):
 
         P(C) = (1 - e) * p(C)  +  e * sum over f in C of  w(f) * p(C | f in C)
 
-        p(C) ~ max(QCID(C), floor) ** -exponent          w(f) = T_f**-1/2 / sum over A of T**-1/2
+        p(C) ~ max(QCID(C) + own * mean over n in C of QCID({n}), floor) ** -exponent
+        w(f) = T_f**-1/2 / sum over A of T**-1/2
 
     That is: with probability e (`exploration`) one seat goes to an explorer f, in proportion to the paper's exploration
     term ``sqrt(3 ln k / (2 T_f))``, and the other seats are drawn from the stated law given that f is in. So every
     available client n is selected with probability at least ``e * w(n)`` in every round, whatever its labels. In round 1,
     where the paper's term is zero, e is zero too. (The paper adds its term to the weight of the first member, which gives
     such a bound only while no client is balanced by itself.)
+
+    Beyond the paper, `own` lets clients count that are unbalanced by themselves: their models drift apart before they are
+    averaged, however well their labels add up. It needs a larger exponent than the paper's to have an effect.
 
     The cohort starts from the sequential choice and goes through `sweeps` Gibbs sweeps, each of which leaves p
     invariant. Where more than `panel` clients are available, a sweep redraws the seats among the cohort and a uniformly
@@ -148,6 +152,8 @@ class FedCBSExact(_FedCBS):
         QCIDs below it count as it.
     exponent
         Power of the law; 0 stands for the cohort size, as in the paper.
+    own
+        Weight of the members' own QCID beside the cohort's.
     panel
         How many clients a sweep considers at most, beside the cohort.
     """
@@ -158,6 +164,7 @@ class FedCBSExact(_FedCBS):
     sweeps: int = 3
     floor: float = 1e-20
     exponent: float = 0.0
+    own: float = 0.0
     panel: int = 256
 
     def __post_init__(self) -> None:
@@ -165,6 +172,7 @@ class FedCBSExact(_FedCBS):
         _checks.integer(self.sweeps, "sweeps", minimum=0)
         _checks.real(self.floor, "floor", minimum=0, open_minimum=True)
         _checks.real(self.exponent, "exponent", minimum=0)
+        _checks.real(self.own, "own", minimum=0)
         _checks.integer(self.panel, "panel", minimum=1)
 
     def _select(self, state: State, view: RoundView) -> Draw[State]:
@@ -181,7 +189,13 @@ class FedCBSExact(_FedCBS):
         resolution = qcid_resolution(gram, size)
         if gram.num_clients <= self.panel + size:
             chain = GibbsChain(
-                gram, places, exponent, floor=self.floor, resolution=resolution, fixed=explorer
+                gram,
+                places,
+                exponent,
+                floor=self.floor,
+                own=self.own,
+                resolution=resolution,
+                fixed=explorer,
             )
             for _ in range(self.sweeps):
                 chain.sweep(rng)
@@ -210,6 +224,7 @@ class FedCBSExact(_FedCBS):
             np.arange(len(places)),
             exponent,
             floor=self.floor,
+            own=self.own,
             resolution=resolution,
             fixed=fixed,
         )

@@ -60,7 +60,8 @@ def sequential_cohort(
 class GibbsChain:
     """Redraws the seats of a cohort one after another, each from its law given the other seats.
 
-    Leaves ``P(C) ~ max(QCID(C), floor) ** -exponent`` invariant; with `fixed`, that law given that this client is in.
+    Leaves ``P(C) ~ max(QCID(C) + own * mean of QCID({n}) over C, floor) ** -exponent`` invariant; with `fixed`, that law
+    given that this client is in.
     A seat costs O(N), so a sweep costs what the sequential choice costs.
 
     Parameters
@@ -69,7 +70,7 @@ class GibbsChain:
         Inner products among the candidates.
     cohort
         Where the chain starts.
-    exponent, floor
+    exponent, floor, own
         The law.
     resolution
         QCIDs that float64 cannot tell from 0 (:func:`~fedcbs.imbalance.qcid_resolution`); a higher floor takes its place.
@@ -86,6 +87,7 @@ class GibbsChain:
         exponent: float,
         *,
         floor: float,
+        own: float = 0.0,
         resolution: float = 0.0,
         fixed: int | None = None,
     ) -> None:
@@ -93,6 +95,11 @@ class GibbsChain:
         self._sizes = gram.num_examples.astype(np.float64)
         # Whole numbers: B * S - q q^T, whose sum over a cohort is B * size**2 times its QCID.
         self._diagonal = gram.diagonal * gram.num_classes - self._sizes**2
+        self._burdens: NDArray[np.float64] | None = (
+            None  # what each client adds by itself, in the same unit as B * QCID
+        )
+        if own:
+            self._burdens = self._diagonal / self._sizes**2 * (own / len(cohort))
         self._twice: NDArray[np.float64] | None = None  # twice that, as a table
         if gram.num_clients <= MOST_TABLED:
             ids = np.arange(gram.num_clients)
@@ -101,7 +108,7 @@ class GibbsChain:
         self._exponent, self._floor = exponent, max(floor, resolution) * gram.num_classes
         self._anew, self._fixed = resolution > 0 and self._twice is not None, fixed
         self.members = cohort.copy()
-        self._numerator, self._size = 0.0, 0.0
+        self._numerator, self._size, self._burden = 0.0, 0.0, 0.0
         self._taken = np.zeros(gram.num_clients)
         self._taken[self.members] = np.inf
         self._sum_up(self.members)
@@ -125,6 +132,7 @@ class GibbsChain:
     def _redraw_by_table(self, seats: list[int], uniforms: list[float], twice: NDArray[np.float64]) -> None:
         """Do what :meth:`_redraw` does, written out: with few candidates, calls cost more than arithmetic."""
         gain, sizes, taken, members = self._gain, self._sizes, self._taken, self.members
+        burdens, burden = self._burdens, self._burden
         numerator, size, power = self._numerator, self._size, -self._exponent
         squares, weights, squared = np.empty_like(gain), np.empty_like(gain), -1.0
         for seat, uniform in zip(seats, uniforms, strict=True):
@@ -139,6 +147,10 @@ class GibbsChain:
                 squared = size
             np.add(gain, numerator, weights)
             np.divide(weights, squares, weights)
+            if burdens is not None:
+                burden -= burdens.item(leaver)
+                np.add(weights, burdens, weights)
+                np.add(weights, burden, weights)
             np.add(weights, taken, weights)
             lowest = np.minimum.reduce(weights)
             if lowest < self._floor:
@@ -153,11 +165,13 @@ class GibbsChain:
             numerator += gain.item(comer)
             size += sizes.item(comer)
             gain += twice[comer]
-        self._numerator, self._size = numerator, size
+            if burdens is not None:
+                burden += burdens.item(comer)
+        self._numerator, self._size, self._burden = numerator, size, burden
 
     def _sum_up(self, members: NDArray[np.int64]) -> None:
         """Note what each candidate adds to the sum over a cohort: its own entry, and twice those with the members."""
-        self._gain, self._numerator, self._size = self._diagonal.copy(), 0.0, 0.0
+        self._gain, self._numerator, self._size, self._burden = self._diagonal.copy(), 0.0, 0.0, 0.0
         for member in members.tolist():
             self._add(member)
 
@@ -170,6 +184,8 @@ class GibbsChain:
         self._gain -= self._twice_row(leaver)
         self._numerator -= float(self._gain[leaver])
         self._size -= float(self._sizes[leaver])
+        if self._burdens is not None:
+            self._burden -= float(self._burdens[leaver])
 
     def _fill(self, seat: int, comer: int) -> None:
         self.members[seat] = comer
@@ -180,6 +196,8 @@ class GibbsChain:
         self._numerator += float(self._gain[member])
         self._size += float(self._sizes[member])
         self._gain += self._twice_row(member)
+        if self._burdens is not None:
+            self._burden += float(self._burdens[member])
 
     def _twice_row(self, member: int) -> NDArray[np.float64]:
         row: NDArray[np.float64]
@@ -196,6 +214,9 @@ class GibbsChain:
         squares *= squares
         weights: NDArray[np.float64] = self._gain + self._numerator
         weights /= squares  # B * QCID
+        if self._burdens is not None:
+            weights += self._burdens
+            weights += self._burden
         np.maximum(weights, self._floor, out=weights)
         weights += self._taken
         weights /= np.minimum.reduce(weights)
