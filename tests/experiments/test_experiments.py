@@ -25,7 +25,8 @@ from fedcbs.experiments import (
 )
 from fedcbs.experiments._catalog import _paper
 from fedcbs.experiments._measures import MEASURES
-from fedcbs.experiments._results import _order, document
+from fedcbs.experiments._orders import order_of
+from fedcbs.experiments._results import document
 from fedcbs.sweeps import Here
 from tests.report.runs import write_run
 
@@ -103,7 +104,11 @@ def test_an_experiment_goes_on_with_more_rounds_and_is_rendered_from_what_is_the
     found = experiment("fashion-dirichlet")
     scale = found.scale("smoke")
     choice = Choice(("alpha-0.1",), ("uniform", "everyone"))
-    assert collect(found, scale, tmp_path).document["missing"] == 24
+    with pytest.raises(
+        InvalidArgumentError, match=r"holds nothing of experiment 'fashion-dirichlet' at scale 'smoke'"
+    ):
+        collect(found, scale, tmp_path)
+    assert list(tmp_path.iterdir()) == []
     first = run_experiment(found, scale, tmp_path, Here(), choice=choice, rounds=1, threads=1)
     assert first.document["rounds"]["alpha-0.1"] == 1
     assert first.document["missing"] == 22
@@ -145,20 +150,44 @@ def test_orders_are_compared_pair_by_pair() -> None:
     ) -> dict[str, object]:
         return {"title": name, "paper": paper, "ours": ours, "std": std, "runs": 2, "held": held}
 
+    def order(measure: str, *cells: dict[str, object]) -> tuple[int, dict[str, list[list[str]]]]:
+        found = order_of(MEASURES[measure], cells)
+        assert found is not None
+        return found.pop("pairs"), {kind: pairs for kind, pairs in found.items() if pairs}
+
+    assert order("rounds", cell("a", 100, 90), cell("b", 200, 300), cell("c", 300, 200), cell("d", 400, 302)) == (
+        6, {"reversed": [["b", "c"]]},
+    )  # fmt: skip
+    for one, other in ((10, 9), (9, 10)):  # the same rule whichever comes first
+        assert order("rounds", cell("a", 1, one, 5), cell("b", 2, other, 5)) == (1, {"close": [["a", "b"]]})
+    never = order("rounds", cell("a", 1, None, held=0), cell("b", 2, 9), cell("c", 3, None, held=0))
+    assert never == (2, {"reversed": [["a", "b"]]})
+    assert order("accuracy", cell("a", 50, 50), cell("b", 40, 40)) == (1, {})
+    assert order_of(MEASURES["rounds"], [cell("a", 1, 1)]) is None
+
+
+def test_what_some_runs_did_not_reach_and_what_one_run_did_decide_nothing() -> None:
+    def cell(name: str, paper: float, ours: float | None, runs: int, held: int) -> dict[str, object]:
+        return {"title": name, "paper": paper, "ours": ours, "std": 1.0, "runs": runs, "held": held}
+
     rounds = MEASURES["rounds"]
-    found = _order(
-        rounds, [cell("a", 100, 90), cell("b", 200, 300), cell("c", 300, 200), cell("d", 400, 301)]
+    assert order_of(rounds, [cell("a", 1, 10, 2, 1), cell("b", 2, 90, 2, 2)]) is None
+    assert order_of(rounds, [cell("a", 1, 10, 2, 1), cell("b", 2, None, 2, 0)]) is None
+    assert order_of(rounds, [cell("a", 1, 10, 1, 1), cell("b", 2, 90, 2, 2)]) == {
+        "pairs": 0, "reversed": [], "close": [], "single": [["a", "b"]],
+    }  # fmt: skip
+    assert order_of(MEASURES["qcid"], [cell("a", 1, 10, 2, 2), cell("b", 2, None, 2, 0)]) is None
+    row = {"order": {"pairs": 3, "reversed": [["a", "b"]], "close": [], "single": [["a", "c"]]}}
+    assert verdict({"tables": [{"rows": [row]}]}) == (
+        "2 of 3 pairs of methods in the paper's order, 1 the other way round, 1 more undecided: single runs"
     )
-    assert found == {"pairs": 6, "reversed": [["b", "c"]], "close": []}
-    assert _order(rounds, [cell("a", 1, 10, 5), cell("b", 2, 9, 5)]) == {
-        "pairs": 1, "reversed": [], "close": [["a", "b"]],
-    }  # fmt: skip
-    never = _order(rounds, [cell("a", 1, None, held=0), cell("b", 2, 9), cell("c", 3, None, held=0)])
-    assert never == {"pairs": 2, "reversed": [["a", "b"]], "close": []}
-    assert _order(MEASURES["accuracy"], [cell("a", 50, 50), cell("b", 40, 40)]) == {
-        "pairs": 1, "reversed": [], "close": [],
-    }  # fmt: skip
-    assert _order(rounds, [cell("a", 1, 1)]) is None
+    row["order"] = {"pairs": 0, "reversed": [], "close": [], "single": [["a", "c"]]}
+    assert verdict({"tables": [{"rows": [row]}]}) == "1 pair of methods undecided: single runs"
+    row["order"] = {"pairs": 3, "reversed": [], "close": [["a", "b"]]}  # as results had it before
+    assert (
+        verdict({"tables": [{"rows": [row]}]})
+        == "2 of 3 pairs of methods in the paper's order, 1 too close to tell"
+    )
 
 
 def test_what_was_not_run_is_said_and_not_made_up() -> None:

@@ -17,8 +17,8 @@ import numpy as np
 import fedcbs
 from fedcbs._files import write_whole
 from fedcbs.experiments._definition import Experiment, Scale
+from fedcbs.experiments._found import Found
 from fedcbs.experiments._render import markdown
-from fedcbs.experiments._results import Found
 from fedcbs.report import RunData
 
 __all__ = ["export"]
@@ -26,13 +26,16 @@ __all__ = ["export"]
 POINTS = 40
 """Rows of a run in the table of rounds; each is the mean of the rounds since the one before."""
 
+_FILES = ("results.json", "README.md", "rounds.csv", "curves.png", "figure.png", "qcid.png", "shares.png")
+"""All names that are ever written; nothing else in the folder is touched."""
+
 _COLUMNS = ("accuracy", "worst_class_accuracy", "test_loss", "loss", "qcid")
 
 
 def export(
     experiment: Experiment, scale: Scale, document: Mapping[str, Any], found: Found | None, folder: Path
 ) -> None:
-    """Write the results of an experiment into a folder, each file whole or not at all.
+    """Write the results of an experiment into a folder, each file whole or not at all; files of earlier results go.
 
     Parameters
     ----------
@@ -53,12 +56,15 @@ def export(
     _write(folder / "results.json", json.dumps(whole, indent=1, allow_nan=False) + "\n")
     if runs and own:
         _write(folder / "rounds.csv", _rounds(runs))
-    figures: list[str] = []
+    figures: dict[str, str] = {}
     if importlib.util.find_spec("matplotlib") is not None:
         from fedcbs.experiments._figures import draw
 
         figures = draw(experiment, scale, document, found, folder)
     _write(folder / "README.md", markdown(document, figures=figures))
+    written = {"results.json", "README.md", *(["rounds.csv"] if runs and own else []), *figures}
+    for name in set(_FILES) - written:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _runs(found: Found) -> Iterator[tuple[str, str, RunData]]:
@@ -82,13 +88,14 @@ def _versions(runs: list[tuple[str, str, RunData]]) -> dict[str, list[str]]:
     return {name: sorted(versions) for name, versions in sorted(found.items())}
 
 
-_OF_THE_MACHINE = ("data.directory", "training.threads")
+_HIDDEN = ("data.directory", "training.threads")
+"""What says nothing about a run but where it was computed."""
 
 
 def _settings(setting: str, method: str, run: RunData) -> dict[str, Any]:
     """A run's configuration, its seed, and its summary, without what is only about the machine."""
     config = {
-        section: {k: v for k, v in values.items() if f"{section}.{k}" not in _OF_THE_MACHINE}
+        section: {k: v for k, v in values.items() if f"{section}.{k}" not in _HIDDEN}
         for section, values in run.config.items()
     }
     scheme = str(config.get("partition", {}).get("scheme", ""))

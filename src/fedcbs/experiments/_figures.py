@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedcbs.experiments._definition import Experiment, Scale
+from fedcbs.experiments._definition import Experiment, Scale, Setting
+from fedcbs.experiments._found import Found
 from fedcbs.experiments._measures import MEASURES
-from fedcbs.experiments._results import Found
 from fedcbs.plotting import _style as house
 from fedcbs.plotting import save_figure
 from fedcbs.report._groups import Group
-from fedcbs.report._measure import axes_of, band, thin
+from fedcbs.report._measure import Band, axes_of, band, running_mean, thin
 from fedcbs.report._style import Look, looks_of_names
 
 __all__ = ["draw"]
@@ -25,8 +26,9 @@ _DPI = 110
 
 def draw(
     experiment: Experiment, scale: Scale, document: Mapping[str, Any], found: Found | None, folder: Path
-) -> list[str]:
-    """Draw the figures of an experiment into a folder, and return their names."""
+) -> dict[str, str]:
+    """Draw the figures of an experiment into a folder, and return their names, each with a line on how to read it."""
+    said = ""
     if experiment.kind == "estimated-labels":
         made = {"shares.png": _shares(document)}
     elif experiment.kind == "labels":
@@ -35,13 +37,36 @@ def draw(
         made = {"figure.png": _over_settings(experiment, document)}
     elif found is not None and found.runs:
         over = {"costs": ("round", "megabytes", "simulated_seconds")}.get(experiment.figure, ("round",))
-        made = {"curves.png": _curves(experiment, scale, found, over)}
+        said = _smoothing(experiment, scale, found)
+        made = {"curves.png": _curves(experiment, scale, found, over, said)}
     else:
         made = {}
     for name, figure in made.items():
         if figure is not None:
             save_figure(figure, folder / name, dpi=_DPI)
-    return [name for name, figure in made.items() if figure is not None]
+    return {name: said for name, figure in made.items() if figure is not None}
+
+
+def _smoothing(experiment: Experiment, scale: Scale, found: Found) -> str:
+    """What curves show, and why a table may have a target reached before they do."""
+    windows = [
+        window * step
+        for setting in experiment.settings_at(scale)
+        for window, step in [_window(_bands(experiment, scale, found, setting))]
+        if window > 1
+    ]
+    runs = "each curve is the mean over a method's runs"
+    band = "the band around it is one standard deviation"
+    text = f"{runs[0].upper()}{runs[1:]}; {band}."
+    if windows:
+        low, high = min(windows), max(windows)
+        span = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        text = f"{runs[0].upper()}{runs[1:]}, and over the last {span} rounds; {band}, smoothed likewise."
+    if any(setting.target is not None for setting in experiment.settings_at(scale)):
+        text += " Dashed: the target." + (
+            " The table counts the first single round that reaches it, which is earlier." if windows else ""
+        )
+    return text
 
 
 def _axes(
@@ -56,7 +81,7 @@ def _axes(
     return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(number)]
 
 
-def _curves(experiment: Experiment, scale: Scale, found: Found, over: Sequence[str]) -> Any:
+def _curves(experiment: Experiment, scale: Scale, found: Found, over: Sequence[str], said: str) -> Any:
     """Accuracy of every method in every setting."""
     from matplotlib import rc_context
 
@@ -66,20 +91,22 @@ def _curves(experiment: Experiment, scale: Scale, found: Found, over: Sequence[s
         "simulated_seconds": "Simulated hours",
     }
     methods = experiment.methods_at(scale)
-    looks = looks_of_names([method.name for method in methods])
+    looks = dict(zip([m.name for m in methods], looks_of_names([m.name for m in methods]), strict=True))
+    drawn = [m for m in methods if any(method == m.name for _, method in found.runs)]
     settings = [
         s for s in experiment.settings_at(scale) if any((s.name, m.name) in found.runs for m in methods)
     ]
     with rc_context(house.RC):
         columns = len(over) if len(over) > 1 else min(len(settings), 4 if len(settings) == 4 else 3)
-        titles = [method.title for method in methods]
+        titles = [method.title for method in drawn]
         figure, axes = _axes(len(settings) * len(over), columns, titles)
         for place, (setting, axis) in enumerate((s, a) for s in settings for a in over):
             own = axes[place]
-            for method, look in zip(methods, looks, strict=True):
-                runs = found.runs.get((setting.name, method.name))
-                if runs:
-                    _line(own, Group(method.title, {}, runs), look, axis)
+            bands = _bands(experiment, scale, found, setting)
+            window, _ = _window(bands)
+            for name, accuracy in bands.items():
+                group = Group(name, {}, found.runs[setting.name, name])
+                _line(own, group, _smooth(accuracy, window), looks[name], axis)
             own.set(
                 title=setting.title,
                 xlabel=labels[axis],
@@ -89,15 +116,20 @@ def _curves(experiment: Experiment, scale: Scale, found: Found, over: Sequence[s
             if setting.target is not None:
                 own.axhline(100 * setting.target, color=house.FAINT, linewidth=0.8, linestyle=(0, (4, 3)))
             house.bare(own, grid="y")
-        _legend(figure, titles, looks, columns)
+        _legend(figure, titles, [looks[method.name] for method in drawn], columns)
+        figure.supxlabel(textwrap.fill(said, int(columns * 62)), fontsize=7.5, color="#666666")
     return figure
 
 
-def _line(axes: Any, group: Group, look: Look, over: str) -> None:
-    accuracy = band(group, "accuracy")
-    if not len(accuracy.rounds):
-        return
-    shown = thin(_smooth(accuracy), 150)
+def _bands(experiment: Experiment, scale: Scale, found: Found, setting: Setting) -> dict[str, Band]:
+    """Accuracy over rounds of every method that was evaluated in a setting."""
+    runs = {m.name: found.runs.get((setting.name, m.name)) for m in experiment.methods_at(scale)}
+    bands = {name: band(Group(name, {}, own), "accuracy") for name, own in runs.items() if own}
+    return {name: own for name, own in bands.items() if len(own.rounds)}
+
+
+def _line(axes: Any, group: Group, accuracy: Band, look: Look, over: str) -> None:
+    shown = thin(accuracy, 150)
     x = shown.rounds if over == "round" else axes_of(group, shown.rounds).get(over)
     if x is None:
         return
@@ -119,11 +151,15 @@ def _leave_out_the_start(axes: Any) -> None:
         axes.set_ylim(bottom=max(max(tops) - 32, 0))
 
 
-def _smooth(found: Any) -> Any:
-    """Means over a fiftieth of the rounds, so that lines can be told apart."""
-    from fedcbs.report._measure import Band, running_mean
+def _window(bands: Mapping[str, Band]) -> tuple[int, int]:
+    """How many evaluations a curve is smoothed over, a fiftieth of the most there are; and the rounds between two."""
+    longest = max((own.rounds for own in bands.values()), key=len, default=np.zeros(0, dtype=np.int64))
+    step = int(np.median(np.diff(longest))) if len(longest) > 1 else 1
+    return max(1, len(longest) // 50), step
 
-    window = max(1, len(found.rounds) // 50)
+
+def _smooth(found: Band, window: int) -> Band:
+    """Means over the last evaluations, so that lines can be told apart."""
     return Band(found.rounds, running_mean(found.mean, window), running_mean(found.std, window), found.seeds)
 
 
@@ -149,18 +185,19 @@ def _over_settings(experiment: Experiment, document: Mapping[str, Any]) -> Any:
     from matplotlib import rc_context
 
     tables = [table for table in document["tables"] if table["measure"] in ("accuracy", "qcid", "rounds")]
-    titles = [cell["title"] for cell in tables[0]["rows"][0]["cells"]]
-    names = [cell["method"] for cell in tables[0]["rows"][0]["cells"]]
-    looks = looks_of_names(names)
-    if not any(
-        cell["ours"] is not None for table in tables for row in table["rows"] for cell in row["cells"]
-    ):
+    cells = tables[0]["rows"][0]["cells"]
+    looks = looks_of_names([cell["method"] for cell in cells])
+    columns = [[row["cells"][place] for t in tables for row in t["rows"]] for place in range(len(cells))]
+    drawn = [place for place, own in enumerate(columns) if any(cell["ours"] is not None for cell in own)]
+    if not drawn:
         return None
+    titles = [cells[place]["title"] for place in drawn]
     with rc_context(house.RC):
         figure, axes = _axes(len(tables), len(tables), titles)
         for own, table in zip(axes, tables, strict=True):
             measure = MEASURES[table["measure"]]
-            for place, look in enumerate(looks):
+            for place in drawn:
+                look = looks[place]
                 points = [
                     (row["x"], row["cells"][place]["ours"], row["cells"][place]["std"])
                     for row in table["rows"]
@@ -184,7 +221,7 @@ def _over_settings(experiment: Experiment, document: Mapping[str, Any]) -> Any:
                     ha="right", va="bottom", color="#b34700",
                 )  # fmt: skip
             house.bare(own, grid="y")
-        _legend(figure, titles, looks, len(tables))
+        _legend(figure, titles, [looks[place] for place in drawn], len(tables))
     return figure
 
 
@@ -224,7 +261,16 @@ def _beside(document: Mapping[str, Any]) -> Any:
         )
         own.invert_yaxis()
         house.bare(own, grid="x")
-        _legend(figure, titles, [dataclasses.replace(k, mpl_dash="") for k in looks], 2)
+        drawn = [
+            place
+            for place in range(len(looks))
+            if any(
+                row["cells"][place]["ours"] is not None or "paper" in row["cells"][place]
+                for row in table["rows"]
+            )
+        ]
+        marks = [dataclasses.replace(looks[place], mpl_dash="") for place in drawn]
+        _legend(figure, [titles[place] for place in drawn], marks, 2)
     return figure
 
 

@@ -25,7 +25,7 @@ class Choice:
     settings, methods
         Names; all where none are given.
     seeds
-        Seeds; those of the scale where none are given.
+        Seeds, each counted once; those of the scale where none are given.
     """
 
     settings: Sequence[str] = ()
@@ -83,7 +83,7 @@ def places(experiment: Experiment, scale: Scale, choice: Choice | None = None) -
             ):
                 continue
             seeds = choice.seeds or range(scale.seeds_of.get(method.name, scale.seeds))
-            found += [Place(setting, method, seed) for seed in seeds]
+            found += [Place(setting, method, seed) for seed in dict.fromkeys(seeds)]
     return sorted(found, key=lambda place: place.seed)
 
 

@@ -32,6 +32,8 @@ class Measure:
         Makes it of a run and the target; NaN where the run does not have it.
     digits
         After the point, in tables.
+    of_target
+        Whether it is about the way to the target, so that a run that did not reach it does not have it.
     """
 
     title: str
@@ -39,15 +41,32 @@ class Measure:
     better: int
     value: Value
     digits: int
+    of_target: bool = False
 
     def shown(self, number: float) -> str:
-        """Return a number as tables show it: small ones with two digits that say something.
+        """Return a number as tables show it: small ones with two digits that say something, what is as good as 0 as 0.
 
-        >>> MEASURES["qcid"].shown(0.0004), MEASURES["rounds"].shown(1234.4)
-        ('0.0004', '1,234')
+        >>> MEASURES["qcid"].shown(0.0004), MEASURES["qcid"].shown(4e-15), MEASURES["rounds"].shown(1234.4)
+        ('0.0004', '0', '1,234')
         """
-        small = 0 < abs(number) < 10.0**-self.digits
-        return f"{number:.2g}" if small else f"{number:,.{self.digits}f}"
+        if not 0 < abs(number) < 10.0**-self.digits:
+            return f"{number:,.{self.digits}f}"
+        places = min(self.digits + 3, 1 - math.floor(math.log10(abs(number))))
+        return _plain_zero(f"{number:.{places}f}".rstrip("0").rstrip("."))
+
+    def with_spread(self, mean: float, std: float) -> str:
+        """Return a mean and its spread, which has the mean's decimals; what rounds to 0 is 0.
+
+        >>> MEASURES["accuracy"].with_spread(24.43, 4.4e-15), MEASURES["qcid"].with_spread(0.0004, 0.00012)
+        ('24.43 ± 0', '0.0004 ± 0.0001')
+        """
+        shown = self.shown(mean)
+        places = max(len(shown.partition(".")[2]), self.digits)
+        return f"{shown} ± {_plain_zero(f'{std:,.{places}f}')}"
+
+
+def _plain_zero(text: str) -> str:
+    return text if any(digit in text for digit in "123456789") else "0"
 
 
 def _until(run: RunData, target: float | None) -> int | None:
@@ -115,7 +134,7 @@ def _members(run: RunData, target: float | None) -> float:
 
 
 MEASURES: Mapping[str, Measure] = {
-    "rounds": Measure("Rounds to the target accuracy", "rounds", -1, _rounds, 0),
+    "rounds": Measure("Rounds to the target accuracy", "rounds", -1, _rounds, 0, of_target=True),
     "accuracy": Measure("Best test accuracy", "%", 1, _of("accuracy", np.max), 2),
     "final": Measure("Test accuracy, mean of the last tenth", "%", 1, _of("accuracy", _last_tenth), 2),
     "qcid": Measure("Mean QCID", "1e-2", -1, _of("qcid", np.mean), 3),
@@ -148,10 +167,20 @@ MEASURES: Mapping[str, Measure] = {
     "gini": Measure("Gini coefficient of times selected", "0 to 1", -1, _gini, 3),
     "bytes": Measure("Sent in a round, both ways", "MB", -1, _bytes, 2),
     "bytes_to_target": Measure(
-        "Sent until the target accuracy, both ways", "MB", -1, _spent(("bytes_up", "bytes_down"), 1e6), 0
+        "Sent until the target accuracy, both ways",
+        "MB",
+        -1,
+        _spent(("bytes_up", "bytes_down"), 1e6),
+        0,
+        of_target=True,
     ),
     "time_to_target": Measure(
-        "Simulated hours until the target accuracy", "h", -1, _spent(("simulated_seconds",), 3600.0), 2
+        "Simulated hours until the target accuracy",
+        "h",
+        -1,
+        _spent(("simulated_seconds",), 3600.0),
+        2,
+        of_target=True,
     ),
 }
 """All measures by name."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fedcbs.experiments._changes import changed_dataset
 from fedcbs.experiments._measures import MEASURES, Measure
 
 __all__ = ["markdown", "verdict"]
 
 
-def markdown(found: Mapping[str, Any], *, figures: Sequence[str] = (), heading: str = "#") -> str:
+def markdown(
+    found: Mapping[str, Any], *, figures: Mapping[str, str] | None = None, heading: str = "#"
+) -> str:
     """Return a page on what an experiment found.
 
     Parameters
@@ -18,14 +21,17 @@ def markdown(found: Mapping[str, Any], *, figures: Sequence[str] = (), heading: 
     found
         The document of an experiment.
     figures
-        Files of its figures, as the page links to them.
+        Files of its figures, as the page links to them, each with a line on it.
     heading
         Of the page; those within it are one deeper.
     """
-    parts = [f"{heading} {found['title']}", _about(found)]
+    dataset = changed_dataset(found)
+    on = f" (run on {dataset})" if dataset else ""
+    parts = [f"{heading} {found['title']}{on}", _changed(found), _about(found), _left_out(found)]
     if found["remark"]:
         parts.append(found["remark"])
-    parts += [f"![{found['title']}]({figure})" for figure in figures]
+    for figure, said in (figures or {}).items():
+        parts += [f"![{found['title']}{on}]({figure})", said]
     for table in found.get("tables", ()):
         parts += _measured(table, heading)
     for table in found.get("custom", ()):
@@ -45,20 +51,54 @@ def verdict(found: Mapping[str, Any]) -> str:
     >>> verdict({"tables": [], "expectations": [], "missing": 0})
     'nothing to compare with'
     """
+    dataset = changed_dataset(found)
+    if dataset:
+        return f"run on {dataset}, which says nothing about the paper's order"
     orders = [row["order"] for table in found.get("tables", ()) for row in table["rows"] if row["order"]]
     pairs = sum(order["pairs"] for order in orders)
-    wrong = sum(len(order["reversed"]) for order in orders)
-    close = sum(len(order["close"]) for order in orders)
+    counts = {kind: sum(len(order.get(kind, ())) for order in orders) for kind in _KINDS}
     parts = []
     if pairs:
-        parts.append(f"{pairs - wrong - close} of {pairs} pairs of methods in the paper's order")
-        parts += [f"{close} too close to tell"] if close else []
-        parts += [f"{wrong} the other way round"] if wrong else []
+        right = pairs - counts["reversed"] - counts["close"]
+        parts.append(f"{right} of {pairs} pair{'s' * (pairs != 1)} of methods in the paper's order")
+        parts += [f"{counts[kind]} {_KINDS[kind]}" for kind in ("close", "reversed") if counts[kind]]
+    if counts["single"]:
+        more = " more" if pairs else f" pair{'s' * (counts['single'] != 1)} of methods"
+        parts.append(f"{counts['single']}{more} undecided: single runs")
     asked = [entry for entry in found.get("expectations", ()) if entry["held"] is not None]
     if asked:
         parts.append(f"{sum(entry['held'] for entry in asked)} of {len(asked)} stated orders held")
+    open_ = sum(entry.get("kind") in ("close", "single") for entry in found.get("expectations", ()))
+    if open_:
+        parts.append(f"{open_} stated order{'s' * (open_ != 1)} undecided")
     nothing = "the paper prints no numbers of this" if found.get("custom") else "nothing to compare with"
     return ", ".join(parts) or nothing
+
+
+_KINDS = {"close": "too close to tell", "reversed": "the other way round", "single": "undecided: single runs"}
+"""Pairs of methods that are not in the paper's order, and what is said of them."""
+
+
+def _changed(found: Mapping[str, Any]) -> str:
+    """What was run otherwise than the experiment declares."""
+    changed = found.get("changed", ())
+    if not changed:
+        return ""
+    total = sum(len(cell["values"]) for table in found.get("tables", ())[:1] for cell in _cells(table))
+    values: dict[tuple[str, str], tuple[list[str], int]] = {}
+    for change in changed:
+        owns, runs = values.get((change["key"], change["used"]), ([], 0))
+        values[change["key"], change["used"]] = ([*owns, change["own"]], runs + change["runs"])
+    said = [
+        f"`{key}={used}` instead of {' or '.join(f'`{own}`' for own in dict.fromkeys(owns))}"
+        + (f" ({runs} of {total} runs)" if runs < total else "")
+        for (key, used), (owns, runs) in values.items()
+    ]
+    return f"**Not the experiment as it is declared.** Run with {', '.join(said)}."
+
+
+def _cells(table: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (cell for row in table["rows"] for cell in row["cells"])
 
 
 def _about(found: Mapping[str, Any]) -> str:
@@ -68,14 +108,57 @@ def _about(found: Mapping[str, Any]) -> str:
         seeds += f" ({', '.join(f'{name} {number}' for name, number in scale['seeds_of'].items())})"
     text = f"In the paper: {found['paper']}. Scale `{scale['name']}`: {scale['rounds']:,} rounds, {seeds}"
     text += ", each run until its target" if scale["stop_at_target"] else ""
-    short = {rounds for rounds in found.get("rounds", {}).values() if rounds < scale["rounds"]}
-    if short:
-        text += f"; compared up to round {min(short):,}, which is as far as all runs are"
-    if found["missing"]:
-        text += f"; {found['missing']} run{'s' * (found['missing'] != 1)} not done yet"
+    text += _compared_up_to(found)
+    if found.get("other_seeds"):
+        text += f"; there are runs with other seeds, which count as well ({', '.join(map(str, found['other_seeds']))})"
+    absent = found["missing"] - len(found.get("left_out", ()))
+    if absent:
+        text += f"; {absent} run{'s' * (absent != 1)} not done yet"
     if found.get("diverged"):
         text += f"; {found['diverged']} diverged"
-    return f"{text}. {verdict(found).capitalize()}."
+    return f"{text}. {_sentence(verdict(found))}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _compared_up_to(found: Mapping[str, Any]) -> str:
+    """How far runs were compared, by setting where settings differ in it."""
+    rounds = found.get("rounds", {})
+    if not any(number < found["scale"]["rounds"] for number in rounds.values()):
+        return ""
+    if len(set(rounds.values())) == 1:
+        return f"; compared up to round {min(rounds.values()):,}, which is as far as all runs are"
+    titles = {row["setting"]: row["title"] for table in found["tables"] for row in table["rows"]}
+    each = ", ".join(f"{number:,} ({titles.get(name, name)})" for name, number in rounds.items())
+    return f"; compared up to the round that all runs of a setting are at, or ended before: {each}"
+
+
+def _left_out(found: Mapping[str, Any]) -> str:
+    """Runs that are there and were not compared, by setting."""
+    runs = found.get("left_out", ())
+    if not runs:
+        return ""
+    titles = {row["setting"]: row["title"] for table in found["tables"] for row in table["rows"]}
+    said = []
+    for setting in dict.fromkeys(run["setting"] for run in runs):
+        own = [run for run in runs if run["setting"] == setting]
+        done = _span([run["rounds"] for run in own])
+        said.append(f"{titles[setting]}: {len(own)} with {done} of {own[0]['of']:,} rounds")
+    return (
+        f"Left out, with fewer than half the rounds of the longest run of their setting: {'; '.join(said)}."
+    )
+
+
+def _span(numbers: Sequence[int]) -> str:
+    """One number, or the least and the most of several.
+
+    >>> _span([200]), _span([1200, 83, 90])
+    ('200', '83 to 1,200')
+    """
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _measured(table: Mapping[str, Any], heading: str) -> list[str]:
@@ -94,12 +177,8 @@ def _beside_paper(table: Mapping[str, Any], measure: Measure) -> str:
     lines = []
     for row in table["rows"]:
         for number, cell in enumerate(row["cells"]):
-            paper = (
-                f"{measure.shown(cell['paper'])} ± {measure.shown(cell['paper_std'])}"
-                if "paper" in cell
-                else ""
-            )
-            both = "paper" in cell and cell["ours"] is not None
+            paper = measure.with_spread(cell["paper"], cell["paper_std"]) if "paper" in cell else ""
+            both = "paper" in cell and cell["ours"] is not None and cell["held"] == cell["runs"]
             difference = f"{_signed(cell['ours'] - cell['paper'], measure)}" if both else ""
             lines.append(
                 [
@@ -135,22 +214,29 @@ def _setting(row: Mapping[str, Any]) -> str:
 
 def _number(cell: Mapping[str, Any], measure: Measure) -> str:
     """Mean and spread over the runs that have it; and how many do, where that is not all that there were to be."""
+    left_out = cell.get("left_out")
     if not cell["runs"]:
-        return "not run"
+        return (
+            f"left out: only {_span(left_out['rounds'])} of {left_out['of']:,} rounds"
+            if left_out
+            else "not run"
+        )
     if cell["ours"] is None:
-        return "not reached" if measure.title.endswith("target accuracy") or "until" in measure.title else "-"
-    text = measure.shown(cell["ours"])
-    if cell["held"] > 1:
-        text += f" ± {measure.shown(cell['std'])}"
+        return "not reached" if measure.of_target else "-"
+    one = cell["held"] == 1
+    text = measure.shown(cell["ours"]) if one else measure.with_spread(cell["ours"], cell["std"])
+    notes = []
     if cell["held"] < cell["runs"]:
-        text += f" ({cell['held']} of {cell['runs']} reached it)"
+        notes.append(f"{cell['held']} of {cell['runs']} {'reached it' if measure.of_target else 'have it'}")
     elif cell["runs"] < cell["wanted"]:
-        text += f" ({cell['runs']} of {cell['wanted']} runs)"
-    return text
+        notes.append(f"{cell['runs']} of {cell['wanted']} runs")
+    notes += [f"{len(left_out['rounds'])} left out"] if left_out else []
+    return f"{text} ({', '.join(notes)})" if notes else text
 
 
 def _signed(difference: float, measure: Measure) -> str:
-    return f"{'+' if difference >= 0 else '-'}{measure.shown(abs(difference))}"
+    shown = measure.shown(abs(difference))
+    return shown if shown == "0" else f"{'+' if difference >= 0 else '-'}{shown}"
 
 
 def _orders(table: Mapping[str, Any]) -> Iterable[str]:
@@ -159,23 +245,36 @@ def _orders(table: Mapping[str, Any]) -> Iterable[str]:
         if not order:
             continue
         right = order["pairs"] - len(order["reversed"]) - len(order["close"])
-        text = f"{row['title']}: {right} of {order['pairs']} pairs in the paper's order"
-        for kind, said in (("close", "too close to tell"), ("reversed", "the other way round")):
-            if order[kind]:
+        parts = []
+        if order["pairs"]:
+            parts.append(
+                f"{right} of {order['pairs']} pair{'s' * (order['pairs'] != 1)} in the paper's order"
+            )
+        for kind, said in _KINDS.items():
+            if order.get(kind):
                 named = ", ".join(f"{good} before {bad}" for good, bad in order[kind])
-                text += f"; {said}: {named}"
-        yield f"{text}."
+                parts.append(f"{said}: {named}" if kind != "single" else _of_single_runs(order[kind]))
+        yield f"{row['title']}: {'; '.join(parts)}."
+
+
+def _of_single_runs(pairs: Sequence[Sequence[str]]) -> str:
+    return f"{len(pairs)} pair{'s' * (len(pairs) != 1)} undecided, as one run of a method has no spread"
 
 
 def _expectations(entries: Sequence[Mapping[str, Any]]) -> str:
     said = {True: "yes", False: "no", None: "not run"}
+    open_ = {
+        "close": "too close to tell",
+        "single": "undecided: single runs",
+        "not comparable": "not comparable",
+    }
     lines = []
     for entry in entries:
         measure = MEASURES[entry["measure"]]
         shown = ["-" if value is None else measure.shown(value) for value in entry["numbers"]]
         lines.append(
             [entry["setting"], measure.title, f"{entry['better']} ({shown[0]})", f"{entry['worse']} ({shown[1]})",
-             said[entry["held"]]]
+             open_.get(entry.get("kind", ""), said[entry["held"]])]
         )  # fmt: skip
     return _grid(["setting", "measure", "better", "worse", "held"], lines)
 

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, final
 
 from fedcbs.errors import InvalidArgumentError
+from fedcbs.experiments._changes import changes_of_options, changes_of_runs
 from fedcbs.experiments._definition import Experiment, Scale
 from fedcbs.experiments._estimated_labels import estimated_labels
 from fedcbs.experiments._export import export
+from fedcbs.experiments._found import Found, found_runs
 from fedcbs.experiments._greedy_example import greedy_example
 from fedcbs.experiments._jobs import Choice, job_of, places
 from fedcbs.experiments._labels import label_document
-from fedcbs.experiments._results import Found, about, document, found_runs, numbers_of
+from fedcbs.experiments._results import about, document, numbers_of
 from fedcbs.experiments._theorems import theorems
 from fedcbs.sweeps import Executor, Job, Outcome, run_jobs
 from fedcbs.sweeps._sweep import Watch
@@ -137,38 +139,48 @@ def collect(
     tell: Told = say_nothing,
     results: Path | None = None,
 ) -> Done:
-    """Write down what is there of an experiment; what needs no runs is computed, if `compute` says so."""
+    """Write down what is there of an experiment; what needs no runs is computed, if `compute` says so.
+
+    Where nothing is there, nothing is written over, and without `compute` it is an error.
+    """
     found: Found | None = None
     if experiment.kind == "training":
         found = found_runs(experiment, scale, out)
-        numbers = numbers_of(experiment, scale, found)
         whole = document(
-            experiment, scale, numbers, rounds=found.rounds, missing=found.missing, diverged=found.diverged
-        )
+            experiment, scale, numbers_of(experiment, scale, found), rounds=found.rounds, missing=found.missing,
+            found=found, changed=changes_of_runs(experiment, scale, found),
+        )  # fmt: skip
     elif experiment.kind == "labels":
         whole = label_document(experiment, scale, out, tell=tell, compute=compute)
     else:
         whole = _custom(experiment, scale, out, dict(options or {}), tell, compute)
     folder = results or out / "results" / f"{experiment.name}-{scale.name}"
-    export(experiment, scale, whole, found, folder)
+    nothing = not found.runs if found else whole["missing"] == len(experiment.settings_at(scale)) > 0
+    if nothing and not compute:
+        raise InvalidArgumentError(
+            f"out={str(out)!r} holds nothing of experiment {experiment.name!r} at scale {scale.name!r}; run it first, or name"
+            f" the folder that has {str(Path(experiment.runs) / scale.name)!r} in it"
+        )
+    if not (nothing and (folder / "results.json").exists()):
+        export(experiment, scale, whole, found, folder)
     return Done(whole, (), folder)
 
 
 def _custom(
     experiment: Experiment, scale: Scale, out: Path, options: dict[str, Any], tell: Told, compute: bool
 ) -> dict[str, Any]:
-    missing = 0
+    missing, changed = 0, changes_of_options(experiment, scale, {})
     if experiment.kind == "greedy-example":
         tables = greedy_example(experiment, scale)
     elif experiment.kind == "theorems":
         tell(experiment.name)
         tables = theorems(experiment, scale)
     elif experiment.kind == "estimated-labels":
-        tables, missing = estimated_labels(
+        tables, missing, changed = estimated_labels(
             experiment, scale, out, options=options, tell=tell, compute=compute
         )
     else:
         raise InvalidArgumentError(
             f"kind={experiment.kind!r} is not known; it must be training, labels, estimated-labels, greedy-example or theorems"
         )
-    return {**about(experiment, scale, missing), "custom": tables}
+    return {**about(experiment, scale, missing, changed), "custom": tables}

@@ -17,7 +17,7 @@ _FAMILIES = {
     "everyone": "#8c8c8c",
     "uniform": "#222222",
     "fedcbs-exact": "#0072B2",
-    "fedcbs-sharp": "#56B4E9",
+    "fedcbs-sharp": "#882255",
     "fedcbs-paper": "#009E73",
     "astraea": "#E69F00",
     "pow-d": "#D55E00",

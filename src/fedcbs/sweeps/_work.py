@@ -61,13 +61,18 @@ def work(job: Job, deadline: float | None = None, tell: Tell | None = None) -> O
 
 
 def ended(job: Job) -> Outcome | None:
-    """Return how a job ended, if it did so for good; refuses a folder that holds another run."""
+    """Return how a job ended, if it did so for good; refuses a folder that holds another run.
+
+    A run that has more before it than the job asks for, and has done as much as that, is done as far as the job goes.
+    """
     if not (job.folder / "config.json").is_file():
         return None
     config = _document(job.folder / "config.json").get("config", {})
     summary = _document(job.folder / "summary.json")
-    enough = int(config.get("run", {}).get("rounds", 0)) >= job.rounds
-    over = summary.get("status") == "diverged" or (summary.get("status") == "finished" and enough)
+    planned = int(config.get("run", {}).get("rounds", 0))
+    finished = summary.get("status") == "finished" and planned >= job.rounds
+    passed = planned > job.rounds and _rounds_done(job.folder) >= job.rounds
+    over = summary.get("status") == "diverged" or finished or passed
     _same_run(job, config, over=over)
     if summary.get("status") == "diverged":
         return Outcome(job, DIVERGED, f"diverged after round {summary.get('rounds')}")
@@ -82,6 +87,17 @@ def _document(path: Path) -> dict[str, Any]:
             f"{str(path)!r} is damaged ({error}); remove the run, and it starts anew"
         ) from None
     return found if isinstance(found, dict) else {}
+
+
+def _rounds_done(folder: Path) -> int:
+    """Number of the last round that a run wrote down; a line that is still being written does not count."""
+    records = folder / "rounds.jsonl"
+    if not records.is_file():
+        return 0
+    for line in reversed(records.read_bytes().splitlines()[-2:]):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            return int(json.loads(line)["round"])
+    return 0
 
 
 def _run(job: Job, deadline: float | None, tell: Tell | None) -> None:
