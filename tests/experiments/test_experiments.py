@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from fedcbs.experiments import (
     experiment,
     experiment_names,
     jobs_of,
+    markdown,
     paper_numbers,
     run_experiment,
     verdict,
@@ -188,6 +190,127 @@ def test_what_some_runs_did_not_reach_and_what_one_run_did_decide_nothing() -> N
         verdict({"tables": [{"rows": [row]}]})
         == "2 of 3 pairs of methods in the paper's order, 1 too close to tell"
     )
+
+
+def written(out: Path, method: str, seed: int, rounds: int, setting: str = "alpha-0.1") -> None:
+    """A run of fashion-dirichlet at laptop scale, of which so many rounds are done."""
+    own = experiment("fashion-dirichlet").config
+    extra: dict[str, dict[str, object]] = {"data": {"dataset": own["data.dataset"]}}
+    folder = out / "fashion-dirichlet" / "laptop" / setting / method / f"seed-{seed}"
+    write_run(folder, method, seed=seed, rounds=rounds, status=None, extra=extra)
+
+
+def test_every_run_that_is_there_counts_and_what_is_left_out_is_said(tmp_path: Path) -> None:
+    found = experiment("fashion-dirichlet")
+    for seed, rounds in ((0, 60), (3, 60), (7, 50), (1, 20)):
+        written(tmp_path, "uniform", seed, rounds)
+    written(tmp_path, "astraea", 0, 10)
+    written(tmp_path, "uniform", 0, 40, "alpha-0.2")
+    done = collect(found, found.scale("laptop"), tmp_path)
+    document, page = done.document, (done.folder / "README.md").read_text()
+    assert document["rounds"] == {"alpha-0.1": 50, "alpha-0.2": 40}
+    assert document["other_seeds"] == [7]
+    assert {(run["method"], run["seed"], run["rounds"]) for run in document["left_out"]} == {
+        ("uniform", 1, 20), ("astraea", 0, 10),
+    }  # fmt: skip
+    cells = {cell["method"]: cell for cell in document["tables"][3]["rows"][0]["cells"]}
+    assert (cells["uniform"]["runs"], cells["uniform"]["wanted"], cells["astraea"]["runs"]) == (3, 5, 0)
+    assert document["missing"] == 3 * 8 * 4 + 1 - 4
+    assert "left out: only 10 of 60 rounds" in page
+    assert "(3 of 5 runs, 1 left out)" in page
+    assert "Dirichlet 0.1: 2 with 10 to 20 of 60 rounds" in page
+    assert "50 (Dirichlet 0.1), 40 (Dirichlet 0.2)" in page
+    assert f"; {document['missing'] - 2} runs not done yet" in page
+
+
+def test_results_leave_nothing_of_earlier_ones_behind(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    found = experiment("fashion-dirichlet")
+    written(tmp_path / "runs", "uniform", 0, 10)
+    results = tmp_path / "results"
+    results.mkdir()
+    for name in ("figure.png", "qcid.png", "notes.txt"):
+        (results / name).write_text("old")
+    collect(found, found.scale("laptop"), tmp_path / "runs", results=results)
+    kept = {"README.md", "results.json", "rounds.csv", "curves.png", "notes.txt"}
+    assert {path.name for path in results.iterdir()} == kept
+    good = (results / "README.md").read_text()
+    with pytest.raises(InvalidArgumentError, match="holds nothing of experiment 'fashion-dirichlet'"):
+        collect(found, found.scale("laptop"), tmp_path / "none", results=results)
+    collect(found, found.scale("laptop"), tmp_path / "none", results=results, compute=True)  # all runs failed
+    assert (results / "README.md").read_text() == good
+
+
+def test_a_seed_that_is_named_twice_is_run_once(tmp_path: Path) -> None:
+    found = experiment("own-balance")
+    jobs = jobs_of(found, found.scale("smoke"), tmp_path, choice=Choice(methods=("uniform",), seeds=(1, 1)))
+    assert [job.folder.name for job in jobs] == ["seed-1"]
+
+
+def test_a_mean_over_the_runs_that_reached_the_target_is_not_compared() -> None:
+    found = experiment("table1-cifar10")
+    scale = found.scale("laptop")
+    numbers: dict[tuple[str, str, str], list[float]] = {
+        (measure, s.name, m.name): []
+        for measure in found.measures
+        for s in found.settings
+        for m in found.methods
+    }
+    numbers["rounds", "alpha-0.1", "uniform"] = [248.0, math.nan]
+    numbers["rounds", "alpha-0.1", "pow-d"] = [1000.0, 1100.0]
+    page = markdown(document(found, scale, numbers, rounds={}, missing=48))
+    assert "| uniform | 951 ± 202 | 248 (1 of 2 reached it) |  |" in page
+    assert "| pow-d | 1,147 ± 130 | 1,050 ± 71 (2 of 3 runs) | -97 |" in page
+    assert "pairs in the paper's order" not in page
+
+
+def test_what_was_changed_is_said_and_another_dataset_is_not_compared(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    found = experiment("table1-cifar10")
+    scale = found.scale("smoke")
+    choice = Choice(("alpha-0.1",), ("uniform", "pow-d"))
+    options = {"momentum": 0.5}
+    done = run_experiment(found, scale, tmp_path, Here(), choice=choice, options=options, threads=1)
+    changed = {
+        entry["key"]: (entry["own"], entry["used"], entry["runs"]) for entry in done.document["changed"]
+    }
+    assert changed == {
+        "data.dataset": ("cifar10", "digits", 2),
+        "model.name": ("cnn", "linear", 2),
+        "training.schedule": ("equal-steps:5", "steps:1", 2),
+        "training.momentum": ("0.0", "0.5", 2),
+        "evaluation.every": ("5", "1", 2),
+    }
+    page = (done.folder / "README.md").read_text()
+    assert page.startswith(f"# {found.title} (run on digits)\n\n**Not the experiment as it is declared.**")
+    assert "`data.dataset=digits` instead of `cifar10`" in page
+    assert all(row["order"] is None for table in done.document["tables"] for row in table["rows"])
+    assert verdict(done.document) == "run on digits, so there is nothing to compare with"
+
+
+def test_figures_say_what_they_smooth_and_name_only_what_was_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    from fedcbs.experiments import _figures
+    from fedcbs.plotting import save_figure
+
+    drawn: list[Any] = []
+
+    def keep(figure: Any, path: Path, *, dpi: int) -> None:
+        drawn.append(figure)
+        save_figure(figure, path, dpi=dpi)
+
+    monkeypatch.setattr(_figures, "save_figure", keep)
+    found = experiment("fashion-dirichlet")
+    for method in ("uniform", "fedcbs-exact"):
+        written(tmp_path, method, 0, 200)
+    done = collect(found, found.scale("laptop"), tmp_path)
+    (figure,) = drawn
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["uniform", "fedcbs-exact"]
+    said = "and over the last 4 rounds"
+    assert said in figure.get_supxlabel().replace("\n", " ")
+    assert said in (done.folder / "README.md").read_text()
 
 
 def test_what_was_not_run_is_said_and_not_made_up() -> None:

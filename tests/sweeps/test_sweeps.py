@@ -217,6 +217,25 @@ def test_ctrl_c_stops_a_sweep_with_checkpoints(tmp_path: Path) -> None:
         assert summary["rounds"] == len(file.read_text().splitlines())
 
 
+def test_a_run_that_was_stopped_beyond_what_is_asked_for_is_done(tmp_path: Path) -> None:
+    (job,) = plan(vary={"selector": ["uniform"]}, seeds=(0,)).jobs(tmp_path)
+    assert statuses([job]) == ["done"]
+    stored = json.loads((job.folder / "config.json").read_text())
+    stored["config"]["run"]["rounds"] = 9  # of which four are done
+    (job.folder / "config.json").write_text(json.dumps(stored))
+    (job.folder / "summary.json").write_text('{"status": "interrupted", "rounds": 4}')
+    with (job.folder / "rounds.jsonl").open("a") as file:
+        file.write('{"round": 5, "coh')  # is being written
+    fewer, more = (
+        dataclasses.replace(job, options={**job.options, "run.rounds": rounds}) for rounds in (3, 5)
+    )
+    before = (job.folder / "rounds.jsonl").read_bytes()
+    assert statuses([fewer, job]) == ["done", "done"]
+    assert (job.folder / "rounds.jsonl").read_bytes() == before
+    assert statuses([more]) == ["done"]
+    assert [record["round"] for record in records(job.folder)] == [1, 2, 3, 4, 5]
+
+
 def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
     jobs = plan(seeds=(0,)).jobs(tmp_path)
     assert statuses(jobs[:1]) == ["done"]

@@ -11,39 +11,44 @@ from fedcbs.experiments._definition import Experiment, Scale, dotted
 from fedcbs.experiments._found import Found
 from fedcbs.sweeps._work import _plain as plain
 
-__all__ = ["changed_dataset", "changes_of_options", "changes_of_runs", "of_the_machine"]
+__all__ = ["changed_dataset", "changes_of_configs", "changes_of_runs", "changes_of_scale"]
 
 _OF_THE_MACHINE = ("data.directory", "training.threads", "training.engine", "training.device")
+"""Where and how a run is computed; not what it is."""
+
 _OF_THE_SCALE = ("run.", "evaluation.targets")
-
-
-def of_the_machine(key: str) -> bool:
-    """Whether an option says where and how a run is computed, and not what it is."""
-    return key in _OF_THE_MACHINE
 
 
 def changes_of_runs(experiment: Experiment, scale: Scale, found: Found) -> list[dict[str, Any]]:
     """Return every option that runs have otherwise than declared, with both values and how many runs have it so."""
+    settings = {setting.name: setting.config for setting in experiment.settings_at(scale)}
+    methods = {method.name: method.config for method in experiment.methods_at(scale)}
+    return changes_of_configs(
+        experiment,
+        (
+            ({**settings[setting], **methods[method]}, run.config)
+            for (setting, method), runs in found.runs.items()
+            for run in runs
+        ),
+    )
+
+
+def changes_of_configs(
+    experiment: Experiment, configs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Return the same of whole configurations, each beside what is declared on top of the experiment's."""
     defaults = _defaults()
     tally: Counter[tuple[str, str, str]] = Counter()
-    settings = {setting.name: setting for setting in experiment.settings_at(scale)}
-    methods = {method.name: method for method in experiment.methods_at(scale)}
-    for (setting, method), runs in found.runs.items():
-        own = {**defaults, **experiment.config, **settings[setting].config, **methods[method].config}
-        for run in runs:
-            tally.update(_differing(own, dotted(run.config)))
+    for own, used in configs:
+        tally.update(_differing({**defaults, **experiment.config, **own}, dotted(used)))
     return _listed(tally)
 
 
-def changes_of_options(
-    experiment: Experiment, scale: Scale, options: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """Return every option that a scale, or the user, says otherwise than the experiment declares it."""
+def changes_of_scale(experiment: Experiment, scale: Scale) -> list[dict[str, Any]]:
+    """Return every option that a scale has otherwise than the experiment declares it, where nothing else can change it."""
     tally: Counter[tuple[str, str, str]] = Counter()
     for setting in experiment.settings_at(scale):
-        own = {**experiment.config, **setting.config}
-        asked = {**scale.config, **options}
-        tally.update(_differing({**dict.fromkeys(asked, "the default"), **own}, asked))
+        tally.update(_differing({**experiment.config, **setting.config}, scale.config))
     return _listed(tally)
 
 
@@ -66,7 +71,7 @@ def _differing(own: Mapping[str, Any], used: Mapping[str, Any]) -> Iterable[tupl
     """What is left open (None) is settled by the run, and differs from nothing."""
     for key, value in own.items():
         there = used.get(key)
-        if value is None or there is None or of_the_machine(key) or key.startswith(_OF_THE_SCALE):
+        if value is None or there is None or key in _OF_THE_MACHINE or key.startswith(_OF_THE_SCALE):
             continue
         if plain(value) != plain(there):
             yield key, _text(value), _text(there)

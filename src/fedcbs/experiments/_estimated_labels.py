@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcbs.experiments._changes import changes_of_options, of_the_machine
+from fedcbs.experiments._changes import changes_of_configs
 from fedcbs.experiments._definition import Experiment, Scale, Setting
 from fedcbs.experiments._labels import Told, write_json
 
@@ -29,7 +29,7 @@ def estimated_labels(
 ) -> tuple[list[dict[str, Any]], int, list[dict[str, Any]]]:
     """Return a table of distances for each setting, with the shares of the first clients; how many are missing; changes."""
     rows, details, missing = [], [], 0
-    asked: dict[str, Any] = {}
+    configs = []
     for setting in experiment.settings_at(scale):
         file = out / experiment.runs / scale.name / f"{setting.name}.json"
         if compute and not file.is_file():
@@ -39,7 +39,7 @@ def estimated_labels(
             missing += 1
             continue
         found = json.loads(file.read_text(encoding="utf-8"))
-        asked |= found.get("options", {})
+        configs.append((setting.config, found.get("config", scale.config)))
         true, guessed = np.array(found["true"]), np.array(found["estimated"])
         distance = np.abs(true - guessed).sum(axis=1) / 2
         blind = np.abs(true - 1 / true.shape[1]).sum(axis=1) / 2
@@ -69,7 +69,7 @@ def estimated_labels(
         "note": f"After {scale.rounds} rounds.",
         "shares": details,
     }
-    return [table], missing, changes_of_options(experiment, scale, asked)
+    return [table], missing, changes_of_configs(experiment, configs)
 
 
 def _estimate(
@@ -90,7 +90,7 @@ def _estimate(
     known = np.flatnonzero(belief.sum_weights > 0)
     counts = simulation.federation.label_counts[known]
     return {
-        "options": {key: value for key, value in options.items() if not of_the_machine(key)},
+        "config": config.to_dict(),
         "clients": simulation.federation.num_clients,
         "known": len(known),
         "true": (counts / counts.sum(axis=1, keepdims=True)).round(5).tolist(),

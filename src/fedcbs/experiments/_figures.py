@@ -63,7 +63,7 @@ def _smoothing(experiment: Experiment, scale: Scale, found: Found) -> str:
         span = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         text = f"{runs[0].upper()}{runs[1:]}, and over the last {span} rounds; {band}, smoothed likewise."
     if any(setting.target is not None for setting in experiment.settings_at(scale)):
-        text += " Dashed: the target." + (
+        text += " Grey dashes: the target." + (
             " The table counts the first single round that reaches it, which is earlier." if windows else ""
         )
     return text

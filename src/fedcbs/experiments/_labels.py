@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fedcbs._files import write_whole
-from fedcbs.experiments._changes import changes_of_options
+from fedcbs.experiments._changes import changes_of_scale
 from fedcbs.experiments._definition import Experiment, Scale, Setting
 from fedcbs.experiments._results import document
 from fedcbs.laboratory import balance, population
@@ -37,7 +37,7 @@ def label_document(
             for measure in experiment.measures:
                 numbers[measure, setting.name, method.name] = found.get(method.name, {}).get(measure, [])
     rounds = {setting.name: scale.rounds for setting in experiment.settings_at(scale)}
-    changed = changes_of_options(experiment, scale, {})
+    changed = changes_of_scale(experiment, scale)
     return document(experiment, scale, numbers, rounds=rounds, missing=missing, changed=changed)
 
 

@@ -46,14 +46,14 @@ def markdown(
 
 
 def verdict(found: Mapping[str, Any]) -> str:
-    """Return, in a few words, whether the paper's orders held.
+    """Return, in a few words, whether the paper's orders held; of another dataset than declared they are not asked.
 
     >>> verdict({"tables": [], "expectations": [], "missing": 0})
     'nothing to compare with'
     """
     dataset = changed_dataset(found)
     if dataset:
-        return f"run on {dataset}, which says nothing about the paper's order"
+        return f"run on {dataset}, so there is nothing to compare with"
     orders = [row["order"] for table in found.get("tables", ()) for row in table["rows"] if row["order"]]
     pairs = sum(order["pairs"] for order in orders)
     counts = {kind: sum(len(order.get(kind, ())) for order in orders) for kind in _KINDS}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, final
 
 from fedcbs.errors import InvalidArgumentError
-from fedcbs.experiments._changes import changes_of_options, changes_of_runs
+from fedcbs.experiments._changes import changes_of_runs, changes_of_scale
 from fedcbs.experiments._definition import Experiment, Scale
 from fedcbs.experiments._estimated_labels import estimated_labels
 from fedcbs.experiments._export import export
@@ -169,7 +169,7 @@ def collect(
 def _custom(
     experiment: Experiment, scale: Scale, out: Path, options: dict[str, Any], tell: Told, compute: bool
 ) -> dict[str, Any]:
-    missing, changed = 0, changes_of_options(experiment, scale, {})
+    missing, changed = 0, changes_of_scale(experiment, scale)
     if experiment.kind == "greedy-example":
         tables = greedy_example(experiment, scale)
     elif experiment.kind == "theorems":
