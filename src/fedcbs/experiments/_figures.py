@@ -55,17 +55,19 @@ def _smoothing(experiment: Experiment, scale: Scale, found: Found) -> str:
         for window, step in [_window(_bands(experiment, scale, found, setting))]
         if window > 1
     ]
-    runs = "each curve is the mean over a method's runs"
-    band = "the band around it is one standard deviation"
-    text = f"{runs[0].upper()}{runs[1:]}; {band}."
+    text = "Each curve is the mean over a method's runs"
     if windows:
         low, high = min(windows), max(windows)
-        span = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        text = f"{runs[0].upper()}{runs[1:]}, and over the last {span} rounds; {band}, smoothed likewise."
-    if any(setting.target is not None for setting in experiment.settings_at(scale)):
-        text += " Grey dashes: the target." + (
-            " The table counts the first single round that reaches it, which is earlier." if windows else ""
+        text += (
+            f", and over the last {low:,} rounds"
+            if low == high
+            else f", and over the last {low:,} to {high:,} rounds"
         )
+    text += "; the band around it is one standard deviation" + (", smoothed likewise." if windows else ".")
+    if any(setting.target is not None for setting in experiment.settings_at(scale)):
+        text += " Grey dashes: the target."
+        if windows and any(MEASURES[measure].of_target for measure in experiment.measures):
+            text += " The table counts the first single round that reaches it, which is earlier."
     return text
 
 
