@@ -23,6 +23,7 @@ __all__ = [
     "class_shares",
     "default_targets",
     "last_per_class",
+    "longest",
     "mean_and_std",
     "median_cohort",
     "participation",
@@ -128,6 +129,7 @@ def axes_of(group: Group, rounds: NDArray[np.int64]) -> dict[str, Floats]:
     An axis that the runs know nothing of is left out.
     """
     axes: dict[str, Floats] = {}
+    recorded = [run for run in group.runs if run.rounds.size]
     for name, columns, unit in (
         ("seconds", ("total_seconds",), 1.0),
         ("megabytes", ("bytes_up", "bytes_down"), 1e6),
@@ -135,10 +137,10 @@ def axes_of(group: Group, rounds: NDArray[np.int64]) -> dict[str, Floats]:
     ):
         spent = [
             np.interp(rounds, run.rounds, np.nancumsum(sum(run.columns[c] for c in columns)) / unit)
-            for run in group.runs
-            if run.rounds.size and all(np.isfinite(run.columns[c]).any() for c in columns)
+            for run in recorded
+            if all(np.isfinite(run.columns[c]).any() for c in columns)
         ]
-        if len(spent) == len(group.runs):
+        if recorded and len(spent) == len(recorded):
             axes[name] = np.mean(spent, axis=0)
     return axes
 
@@ -196,7 +198,10 @@ def default_targets(groups: Sequence[Group]) -> list[float]:
     given = sorted({target for group in groups for run in group.runs for target in _targets(run)})
     if given:
         return given
-    best = [max((_best(run) for run in group.runs), default=math.nan) for group in groups]
+    best = [
+        max((value for run in group.runs if math.isfinite(value := _best(run))), default=math.nan)
+        for group in groups
+    ]
     common = min((value for value in best if math.isfinite(value)), default=math.nan)
     if not math.isfinite(common):
         return []
@@ -247,6 +252,11 @@ class Participation:
     main_class: NDArray[np.int64] | None
     gini: float
     coverage: float
+
+
+def longest(group: Group) -> RunData:
+    """Return the run of a group with the most rounds, the first of such."""
+    return max(group.runs, key=lambda run: len(run.rounds))
 
 
 def participation(run: RunData) -> Participation | None:
