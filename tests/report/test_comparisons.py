@@ -147,6 +147,14 @@ def test_a_diverged_seed_does_not_hide_what_the_others_have(tmp_path: Path) -> N
     ]
 
 
+def test_a_seed_that_diverged_early_does_not_make_the_others_look_cheap(tmp_path: Path) -> None:
+    write_run(tmp_path / "0", seed=0, rounds=2, status="diverged", extra={"run": {"rounds": 10}})
+    write_run(tmp_path / "1", seed=1, rounds=10)
+    (group,) = groups_of(tmp_path)
+    rounds = np.arange(1, 11)
+    np.testing.assert_allclose(axes_of(group, rounds)["megabytes"], rounds * 2 * 5 * 62_000 * 4 / 1e6)
+
+
 def test_remarks_say_nothing_where_nothing_is_left_out(tmp_path: Path) -> None:
     write_run(tmp_path / "r", rounds=1)
     remarks = remarks_on(groups_of(tmp_path))

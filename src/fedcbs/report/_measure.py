@@ -141,8 +141,19 @@ def axes_of(group: Group, rounds: NDArray[np.int64]) -> dict[str, Floats]:
             if all(np.isfinite(run.columns[c]).any() for c in columns)
         ]
         if recorded and len(spent) == len(recorded):
-            axes[name] = np.mean(spent, axis=0)
+            axes[name] = _mean_spent(np.array(spent), rounds, recorded)
     return axes
+
+
+def _mean_spent(spent: Floats, rounds: NDArray[np.int64], runs: Sequence[RunData]) -> Floats:
+    """What was spent by each round, runs x rounds, as a mean of what each step cost the runs that got there.
+
+    A mean of the sums would count a run that ended early as one that goes on for nothing.
+    """
+    steps = np.diff(spent, axis=1, prepend=0.0)
+    there = rounds <= np.array([[run.last_round] for run in runs])
+    means = np.where(there, steps, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    return np.asarray(np.cumsum(means), dtype=np.float64)
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
