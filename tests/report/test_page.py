@@ -218,3 +218,25 @@ def test_runs_that_lack_nearly_everything_make_a_page(page: Page, tmp_path: Path
     assert traces(page, "accuracy") == ["flower"]
     assert page.run("document.getElementById('overview').innerText").count("unfinished") == 2
     assert page.complaints == []
+
+
+def test_runs_without_rounds_are_switched_like_others_and_complain_of_nothing(
+    page: Page, tmp_path: Path
+) -> None:
+    for name, rounds in (("uniform", 9), ("fedcbs-exact", 6), ("everyone", 0)):
+        write_run(tmp_path / name, name, rounds=rounds, status="finished" if rounds else "diverged")
+    (tmp_path / "everyone" / "rounds.jsonl").unlink()
+    write_report([tmp_path], tmp_path / "r.html")
+    page.complaints.clear()
+    page.open(tmp_path / "r.html")
+    assert "1 run recorded no round" in page.run("document.querySelector('main p.warning').innerText")
+    assert page.run("document.querySelector('#overview h3').textContent") == "Up to round 6"
+    rows = "[...document.querySelectorAll('#overview tr[data-group] th')].map(cell => cell.textContent)"
+    assert page.run(rows) == ["everyone", "fedcbs-exact", "uniform", "fedcbs-exact", "uniform"]
+    assert traces(page, "accuracy") == ["fedcbs-exact", "uniform"]
+    for number, left in ((0, ["fedcbs-exact", "uniform"]), (1, ["uniform"])):
+        page.run(f"document.querySelector('#methods [data-group=\"{number}\"]').click()")
+        assert page.run("document.getElementById('chart-time').data[0].y") == left
+    assert page.run("document.querySelectorAll('#overview tr.off').length") == 3
+    assert page.run("document.querySelectorAll('#overview tr.off[data-group=\"1\"]').length") == 2
+    assert page.complaints == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fedcbs.cli._commands import Subparsers
 from fedcbs.cli._console import print_json, show, tell
 from fedcbs.cli._parser import at_least, listing
-from fedcbs.cli._run_progress import stops_politely
+from fedcbs.cli._run_progress import INTERRUPTED, Interrupt, stops_politely
 from fedcbs.cli._sweep import _seeds, add_worker_options, executor_of, refuse_missing_data
 from fedcbs.cli._sweep_progress import exit_code, say_outcomes, sweep_progress
 
@@ -109,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
         if end is not None:
             args.max_minutes = max((end - time.monotonic()) / 60, 1e-6)
         codes.append(_run_one(experiment(name), args))
+        if codes[-1] == INTERRUPTED:
+            break
     return max(codes)
 
 
@@ -124,6 +126,7 @@ def _run_one(found: Experiment, args: argparse.Namespace) -> int:
     choice = Choice.of(args.only, args.seeds or ())
     choice.check(found)
     results = Path(args.results) if args.results is not None else None
+    interrupt = Interrupt()
     quiet = args.quiet or args.json
     if args.render:
         done = collect(found, scale, out, results=results)
@@ -133,7 +136,7 @@ def _run_one(found: Experiment, args: argparse.Namespace) -> int:
         jobs = jobs_of(found, scale, out, **part)
         if args.ray is None:
             refuse_missing_data(jobs)
-        with stops_politely(), sweep_progress(jobs, quiet=quiet) as watch:
+        with stops_politely() as interrupt, sweep_progress(jobs, quiet=quiet) as watch:
             done = run_experiment(
                 found, scale, out, executor, **part, max_minutes=args.max_minutes, watch=watch,
                 tell=say_nothing if quiet else tell, results=results,
@@ -147,7 +150,7 @@ def _run_one(found: Experiment, args: argparse.Namespace) -> int:
         say_outcomes(done.outcomes)
     if not quiet:
         tell(f"results: {done.folder}")
-    return code
+    return INTERRUPTED if interrupt.came else code
 
 
 def _page(text: str) -> Any:

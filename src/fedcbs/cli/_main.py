@@ -9,12 +9,13 @@ from collections.abc import Sequence
 import fedcbs
 from fedcbs.cli._commands import commands
 from fedcbs.cli._parser import Parser
+from fedcbs.cli._run_progress import INTERRUPTED
 from fedcbs.errors import DivergedError, FedCBSError, RunError
 
 __all__ = ["main"]
 
-WRONG, FAILED, INTERRUPTED, BROKEN_PIPE = 2, 1, 130, 141
-"""Exit codes; the last two are those of a program that SIGINT or SIGPIPE ended."""
+WRONG, FAILED, BROKEN_PIPE = 2, 1, 141
+"""Exit codes; the last is that of a program that SIGPIPE ended."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -15,7 +15,8 @@ a target; who was selected, and with which labels; accuracy of each class; time 
 It brings along all that it needs, so it works from a mail attachment, without a network.
 
 Runs that differ in nothing but the seed are one line. Any runs can stand beside each other, also unfinished or diverged
-ones, and those of a real federation, which knows less than a simulation."""
+ones, and those of a real federation, which knows less than a simulation. A run that diverged before its first round was
+over has no numbers: a page shows how it ended; of a figure or a table, the command says what it leaves out."""
 
 EXAMPLES = """\
 examples:
@@ -55,7 +56,7 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="NAME[,NAME...]",
         help="panels of a figure; see below (default: all there are numbers for)",
     )
-    parser.add_argument("--quiet", action="store_true", help="say nothing")
+    parser.add_argument("--quiet", action="store_true", help="say nothing but what is left out")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,10 +67,13 @@ def run(args: argparse.Namespace) -> int:
     format_of(args.out, args.format)
     check_target(args.out, "--out")
     panels = [name.strip() for name in args.panels.split(",") if name.strip()] if args.panels else None
-    write_report(
+    remarks = write_report(
         args.runs, args.out, format=args.format, title=args.title, targets=args.targets, panels=panels
     )
+    if remarks.lacks:
+        tell(f"fedcbs: {remarks.lacks}")
     if not args.quiet:
+        tell(remarks.holds)
         tell(f"report: {args.out}")
     return 0
 

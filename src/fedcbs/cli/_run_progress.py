@@ -9,27 +9,47 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from fedcbs.cli._console import tell
 
 if TYPE_CHECKING:
     from fedcbs.simulation import RoundRecord
 
-__all__ = ["run_progress", "stops_politely", "told_how_to_go_on"]
+__all__ = ["INTERRUPTED", "Interrupt", "run_progress", "stops_politely", "told_how_to_go_on"]
+
+INTERRUPTED = 130
+"""The exit code of a program that SIGINT ended."""
+
+
+@final
+class Interrupt:
+    """A handler of signals that remembers whether there was one, for those who catch what it raises."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def __call__(self, number: int, frame: object) -> None:  # noqa: ARG002  # as signal handlers are called
+        """Interrupt."""
+        self.came = True
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
-def stops_politely() -> Iterator[None]:
+def stops_politely() -> Iterator[Interrupt]:
     """Treat a request to terminate like Ctrl-C: the state is saved first."""
+    interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield interrupt
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, interrupt)}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the shell said to ignore it
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
     try:
-        yield
+        yield interrupt
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -87,7 +107,3 @@ class _Seen:
         parts += [] if record.qcid is None else [f"QCID {record.qcid:.1e}"]
         parts += [] if record.loss is None else [f"loss {record.loss:.3f}"]
         return ", ".join(parts)
-
-
-def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001
-    raise KeyboardInterrupt

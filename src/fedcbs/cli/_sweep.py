@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fedcbs.cli._commands import Subparsers
 from fedcbs.cli._console import print_json, tell
 from fedcbs.cli._parser import at_least, positive
-from fedcbs.cli._run_progress import stops_politely
+from fedcbs.cli._run_progress import INTERRUPTED, stops_politely
 from fedcbs.cli._sweep_progress import exit_code, say_outcomes, sweep_progress
 
 if TYPE_CHECKING:
@@ -144,14 +144,14 @@ def run(args: argparse.Namespace) -> int:
         return _list(jobs)
     if args.ray is None:
         refuse_missing_data(jobs)
-    with stops_politely(), sweep_progress(jobs, quiet=args.quiet or args.json) as watch:
+    with stops_politely() as interrupt, sweep_progress(jobs, quiet=args.quiet or args.json) as watch:
         outcomes = run_jobs(jobs, executor, max_minutes=args.max_minutes, watch=watch)
     if args.json:
         print_json([{"run": str(o.job.folder), "status": o.status, "message": o.message} for o in outcomes])
     elif not args.quiet or exit_code(outcomes):
         say_outcomes(outcomes)
         tell(f"runs: {args.out}")
-    return exit_code(outcomes)
+    return INTERRUPTED if interrupt.came else exit_code(outcomes)
 
 
 def _plan(args: argparse.Namespace) -> Plan:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fedcbs.report._chart import AXIS, Chart, numbers, plain
 from fedcbs.report._groups import Group
-from fedcbs.report._measure import mean_and_std, total
+from fedcbs.report._measure import longest, mean_and_std, total
 from fedcbs.report._run import STAGES, RunData
 
 __all__ = ["bytes_sent", "seconds_spent"]
@@ -68,9 +68,10 @@ def bytes_sent(groups: Sequence[Group]) -> Chart | None:
 def _bars(
     groups: Sequence[Group], parts: Mapping[str, Callable[[RunData], float]], chart: Chart, hover: str
 ) -> Chart | None:
-    """Stacked bars, one a group."""
-    names = [plain(group.short) for group in groups]
-    rows = {part: [_per_run(group, value) for group in groups] for part, value in parts.items()}
+    """Stacked bars, one for each group with a recorded round."""
+    places = [place for place, group in enumerate(groups) if longest(group).rounds.size]
+    names = [plain(groups[place].short) for place in places]
+    rows = {part: [_per_run(groups[place], value) for place in places] for part, value in parts.items()}
     kept = {part: row for part, row in rows.items() if any(math.isfinite(v) and v > 0 for v in row)}
     traces = [
         {
@@ -80,7 +81,7 @@ def _bars(
             "y": names,
             "x": numbers(row, 6),
             "hovertemplate": f"%{{y}}<br>{part}: {hover}<extra></extra>",
-            "meta": {"groups": list(range(len(groups))), "part": number},
+            "meta": {"groups": places, "part": number},
         }
         for number, (part, row) in enumerate(kept.items())
     ]

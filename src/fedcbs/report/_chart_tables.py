@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fedcbs.report._groups import Group
-from fedcbs.report._measure import band, class_shares, median_cohort, per_class_of, total
+from fedcbs.report._measure import band, class_shares, longest, median_cohort, per_class_of, total
 from fedcbs.report._run import STAGES
 from fedcbs.report._table import NONE, Table, extreme, figure, held, over_runs, percent, quantity, total_of
 
@@ -71,20 +71,18 @@ def _participation_table(groups: Sequence[Group]) -> Table | None:
     """How often clients were selected, by the class that they have most of."""
     rows, owners = [], []
     for number, group in enumerate(groups):
-        for run in group.runs[:1]:
-            times = run.times_selected()
-            if not times.any():
-                continue
-            spread = f"{times.mean():.3g} ({times.min()} to {times.max()})"
-            cells = [group.label, f"{100 * (times > 0).mean():.1f}%", spread]
-            if run.label_counts is not None:
-                main = run.label_counts.argmax(axis=1)
-                width = run.label_counts.shape[1]
-                cells += [
-                    f"{times[main == c].mean():.3g}" if (main == c).any() else NONE for c in range(width)
-                ]
-            rows.append(cells)
-            owners.append(number)
+        run = longest(group)
+        times = run.times_selected()
+        if not times.any():
+            continue
+        spread = f"{times.mean():.3g} ({times.min()} to {times.max()})"
+        cells = [group.label, f"{100 * (times > 0).mean():.1f}%", spread]
+        if run.label_counts is not None:
+            main = run.label_counts.argmax(axis=1)
+            width = run.label_counts.shape[1]
+            cells += [f"{times[main == c].mean():.3g}" if (main == c).any() else NONE for c in range(width)]
+        rows.append(cells)
+        owners.append(number)
     if not rows:
         return None
     width = max(map(len, rows))

@@ -10,7 +10,14 @@ import numpy as np
 
 from fedcbs.report._chart import AXIS, FEW_CLASSES, Chart, class_ticks, dashed, numbers, plain
 from fedcbs.report._groups import Group
-from fedcbs.report._measure import Participation, class_shares, median_cohort, participation, per_class_of
+from fedcbs.report._measure import (
+    Participation,
+    class_shares,
+    longest,
+    median_cohort,
+    participation,
+    per_class_of,
+)
 
 __all__ = ["class_ranges", "participations", "per_class", "typical_cohorts"]
 
@@ -18,7 +25,7 @@ __all__ = ["class_ranges", "participations", "per_class", "typical_cohorts"]
 def participations(groups: Sequence[Group]) -> list[Chart]:
     made = []
     for number, group in enumerate(groups):
-        run = max(group.runs, key=lambda run: len(run.rounds))
+        run = longest(group)
         found = participation(run)
         if found is None:
             continue

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from fedcbs.report._run import RunData
 
-__all__ = ["Group", "differences", "flat", "group_runs", "method_of"]
+__all__ = ["BASELINE", "Group", "baselines", "differences", "flat", "group_runs", "method_of"]
 
 _NOT_THE_METHOD = frozenset(
     {
@@ -28,6 +28,9 @@ _NOT_THE_METHOD = frozenset(
 
 _FOLLOW = ("data.auxiliary",)
 """What a run settles by its selector, where nobody says otherwise."""
+
+BASELINE = "uniform"
+"""What others are compared with, where it is among the groups; the first group otherwise."""
 
 LONGEST = 48
 """Characters of a label in a chart; tables show all of it."""
@@ -93,6 +96,9 @@ def method_of(run: RunData) -> str:
 
 _NAMES = ("name", "selector", "spec", "kind")
 
+_SELECTORS = frozenset({"selector", *(f"selector.{name}" for name in _NAMES)})
+"""Where a flat configuration names the selector."""
+
 
 def differences(groups: Sequence[Group]) -> dict[str, list[Any]]:
     """Return the settings in which groups differ, with the value of each group; None where one has none.
@@ -101,6 +107,33 @@ def differences(groups: Sequence[Group]) -> dict[str, list[Any]]:
     {}
     """
     return _differing([group.settings for group in groups])
+
+
+def baselines(groups: Sequence[Group]) -> list[int | None]:
+    """Return, for each group, the place of the one that it is compared with.
+
+    That is uniform selection with otherwise the same settings; None where there is none, or more than one. Where no
+    group selects uniformly it is the first group, for those whose other settings are the same.
+    """
+    bases = [place for place, group in enumerate(groups) if group.method == BASELINE] or [0]
+    found: list[int | None] = []
+    for place, group in enumerate(groups):
+        alike = [base for base in bases if _otherwise_alike(groups[base].settings, group.settings)]
+        closest = [base for base in alike if _follow_alike(groups[base].settings, group.settings)] or alike
+        only = closest[0] if len(closest) == 1 else None
+        found.append(place if place in bases else only)
+    return found
+
+
+def _otherwise_alike(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether nothing differs but the selector, its own options, and what follows from it."""
+    both = first.keys() & second.keys()
+    compared = {key for key in first.keys() | second.keys() if key in both or not key.startswith("selector.")}
+    return all(first.get(key) == second.get(key) for key in compared - _SELECTORS - {*_FOLLOW})
+
+
+def _follow_alike(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    return all(first.get(key) == second.get(key) for key in _FOLLOW)
 
 
 def _settings(run: RunData) -> dict[str, Any]:
@@ -130,11 +163,10 @@ def _differing(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 def _labels(methods: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """The selector, and each further setting that divides the groups in a way that those before it do not."""
-    selectors = {f"selector.{name}" for name in _NAMES} | {"selector"}
     known = [methods]
     parts: list[list[str]] = [[method] for method in methods]
     for key, values in _differing(settings).items():
-        if key in selectors:
+        if key in _SELECTORS:
             continue
         texts = [_text(value) for value in values]
         if any(_same_division(texts, division) for division in known):

@@ -23,6 +23,7 @@ __all__ = [
     "class_shares",
     "default_targets",
     "last_per_class",
+    "longest",
     "mean_and_std",
     "median_cohort",
     "participation",
@@ -128,6 +129,7 @@ def axes_of(group: Group, rounds: NDArray[np.int64]) -> dict[str, Floats]:
     An axis that the runs know nothing of is left out.
     """
     axes: dict[str, Floats] = {}
+    recorded = [run for run in group.runs if run.rounds.size]
     for name, columns, unit in (
         ("seconds", ("total_seconds",), 1.0),
         ("megabytes", ("bytes_up", "bytes_down"), 1e6),
@@ -135,12 +137,23 @@ def axes_of(group: Group, rounds: NDArray[np.int64]) -> dict[str, Floats]:
     ):
         spent = [
             np.interp(rounds, run.rounds, np.nancumsum(sum(run.columns[c] for c in columns)) / unit)
-            for run in group.runs
-            if run.rounds.size and all(np.isfinite(run.columns[c]).any() for c in columns)
+            for run in recorded
+            if all(np.isfinite(run.columns[c]).any() for c in columns)
         ]
-        if len(spent) == len(group.runs):
-            axes[name] = np.mean(spent, axis=0)
+        if recorded and len(spent) == len(recorded):
+            axes[name] = _mean_spent(np.array(spent), rounds, recorded)
     return axes
+
+
+def _mean_spent(spent: Floats, rounds: NDArray[np.int64], runs: Sequence[RunData]) -> Floats:
+    """What was spent by each round, runs x rounds, as a mean of what each step cost the runs that got there.
+
+    A mean of the sums would count a run that ended early as one that goes on for nothing.
+    """
+    steps = np.diff(spent, axis=1, prepend=0.0)
+    there = rounds <= np.array([[run.last_round] for run in runs])
+    means = np.where(there, steps, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    return np.asarray(np.cumsum(means), dtype=np.float64)
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
@@ -196,7 +209,10 @@ def default_targets(groups: Sequence[Group]) -> list[float]:
     given = sorted({target for group in groups for run in group.runs for target in _targets(run)})
     if given:
         return given
-    best = [max((_best(run) for run in group.runs), default=math.nan) for group in groups]
+    best = [
+        max((value for run in group.runs if math.isfinite(value := _best(run))), default=math.nan)
+        for group in groups
+    ]
     common = min((value for value in best if math.isfinite(value)), default=math.nan)
     if not math.isfinite(common):
         return []
@@ -247,6 +263,11 @@ class Participation:
     main_class: NDArray[np.int64] | None
     gini: float
     coverage: float
+
+
+def longest(group: Group) -> RunData:
+    """Return the run of a group with the most rounds, the first of such."""
+    return max(group.runs, key=lambda run: len(run.rounds))
 
 
 def participation(run: RunData) -> Participation | None:

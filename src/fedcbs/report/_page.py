@@ -17,9 +17,10 @@ from fedcbs.report._chart import AXES, Chart
 from fedcbs.report._chart_tables import table_of
 from fedcbs.report._charts import charts
 from fedcbs.report._groups import Group
+from fedcbs.report._remarks import remarks_on
 from fedcbs.report._style import looks_of
 from fedcbs.report._table import Table
-from fedcbs.report._tables import overview, settings, targets_table
+from fedcbs.report._tables import overview, overview_in_common, settings, targets_table
 
 __all__ = ["page"]
 
@@ -40,10 +41,10 @@ def page(groups: Sequence[Group], *, title: str, targets: Sequence[float] | None
     drawn = charts(groups)
     parts = {
         "title": html.escape(title),
-        "about": html.escape(_about(groups)),
+        "about": html.escape(remarks_on(groups).holds),
         "style": _asset("page.css"),
         "script": _asset("page.js"),
-        "tables": _section("overview", "Overview", _table(overview(groups))) + _targets(groups, targets),
+        "tables": _overview(groups) + _targets(groups, targets),
         "charts": _charts(drawn, groups),
         "settings": _settings(groups),
         "version": html.escape(fedcbs.__version__),
@@ -76,6 +77,8 @@ def _payload(groups: Sequence[Group], drawn: Sequence[Chart]) -> dict[str, Any]:
 def _axes(drawn: Sequence[Chart]) -> dict[str, str]:
     """What all curves can be drawn over."""
     lines = [trace for chart in drawn if chart.over for trace in chart.traces]
+    if not lines:
+        return {}
     return {name: text for name, text in AXES.items() if all(name in line["meta"]["over"] for line in lines)}
 
 
@@ -96,17 +99,18 @@ def _asset(name: str) -> str:
     return importlib.resources.files("fedcbs.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _about(groups: Sequence[Group]) -> str:
-    runs = [run for group in groups for run in group.runs]
-    rounds = sum(len(run.rounds) for run in runs)
-    text = f"{len(runs)} run{'s' * (len(runs) != 1)} of {len(groups)} configuration{'s' * (len(groups) != 1)}, {rounds:,} rounds."
-    other = [run.status for run in runs if run.status != "finished"]
-    counted = ", ".join(f"{other.count(status)} {status}" for status in dict.fromkeys(other))
-    return f"{text} Not all finished: {counted}." if other else text
-
-
 def _section(name: str, title: str, content: str) -> str:
     return f'<section id="{name}"><h2>{html.escape(title)}</h2>\n{content}</section>\n'
+
+
+def _overview(groups: Sequence[Group]) -> str:
+    """All runs with all that they have; then, where lengths differ, up to the round that all have."""
+    lacks, common = remarks_on(groups).lacks, overview_in_common(groups)
+    warning = f'<p class="warning">{html.escape(lacks)}.</p>\n' if lacks else ""
+    content = _table(overview(groups))
+    if common is not None:
+        content += f"<h3>Up to round {common[0]:,}</h3>\n{_table(common[1])}"
+    return warning + _section("overview", "Overview", content)
 
 
 def _targets(groups: Sequence[Group], targets: Sequence[float] | None) -> str:

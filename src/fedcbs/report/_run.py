@@ -1,7 +1,9 @@
 """Runs as a report reads them: whatever a run directory holds, be the run unfinished, diverged or somebody else's.
 
 A directory with a ``rounds.jsonl`` is a run. Only that file is needed, and of its fields only ``round``; what is missing
-is missing in the report too. ``config.json``, ``summary.json`` and ``population.npz`` are read where they are.
+is missing in the report too. ``config.json``, ``summary.json`` and ``population.npz`` are read where they are. A run that
+ended before its first round, as one that diverges at once, has no ``rounds.jsonl``: a summary with a status, or a
+configuration as runs write it, makes its directory a run too.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 
 from fedcbs.errors import InvalidArgumentError
 
-__all__ = ["COLUMNS", "STAGES", "RunData", "find_runs", "load_run", "load_runs"]
+__all__ = ["COLUMNS", "ENDED", "STAGES", "RunData", "find_runs", "load_run", "load_runs"]
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +42,10 @@ COLUMNS = (
 STAGES = ("select", "train", "evaluate", "checkpoint")
 """What the seconds of a round are divided into; the rest of ``total`` is called other."""
 
-RECORDS = "rounds.jsonl"
+RECORDS, CONFIG, SUMMARY = "rounds.jsonl", "config.json", "summary.json"
+
+ENDED = ("diverged", "failed")
+"""How a run ends that gets no further, however many rounds it was to have."""
 
 
 @final
@@ -93,8 +98,12 @@ class RunData:
     @property
     def status(self) -> str:
         """How the run ended, or "unfinished"."""
-        status = self.summary.get("status")
-        return status if isinstance(status, str) and status else "unfinished"
+        return _status(self.summary) or "unfinished"
+
+    @property
+    def last_round(self) -> int:
+        """Number of the last round that was recorded; 0 where none was."""
+        return int(self.rounds[-1]) if self.rounds.size else 0
 
     @property
     def num_clients(self) -> int:
@@ -113,6 +122,21 @@ class RunData:
         chosen = np.concatenate([np.zeros(0, dtype=np.int64), *self.cohorts])
         return np.bincount(chosen, minlength=self.num_clients)
 
+    def up_to(self, round_index: int) -> RunData:
+        """Return the run without the rounds after that one."""
+        kept = int(np.searchsorted(self.rounds, round_index, side="right"))
+        if kept == len(self.rounds):
+            return self
+        return dataclasses.replace(
+            self,
+            rounds=self.rounds[:kept],
+            columns={name: values[:kept] for name, values in self.columns.items()},
+            cohorts=self.cohorts[:kept],
+            failed=self.failed[:kept],
+            per_class=None if self.per_class is None else self.per_class[:kept],
+            cohort_labels=None if self.cohort_labels is None else self.cohort_labels[:kept],
+        )
+
 
 def find_runs(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """Return the run directories at or under `paths`, each once, in the order given and then by name.
@@ -129,15 +153,42 @@ def find_runs(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
             raise InvalidArgumentError(
                 f"run {str(given)!r} is no folder; name run directories, or folders that hold them"
             )
-        inside = [folder] if (folder / RECORDS).is_file() else sorted(p.parent for p in folder.rglob(RECORDS))
+        inside = [folder] if (folder / RECORDS).is_file() else sorted(_runs_under(folder))
         if not inside:
             raise InvalidArgumentError(
-                f"run {str(given)!r} holds no {RECORDS}, nor does any folder in it; name a run directory"
+                f"run {str(given)!r} holds no {RECORDS} and no {SUMMARY} that says how a run ended, nor does any folder"
+                " in it; name a run directory"
             )
         found.update(dict.fromkeys(inside))
     if not found:
         raise InvalidArgumentError("runs=[] is empty; name at least one run directory")
     return list(found)
+
+
+def _runs_under(folder: Path) -> Iterator[Path]:
+    for place, _, files in os.walk(folder):
+        if RECORDS in files or _began(Path(place), files):
+            yield Path(place)
+
+
+def _began(folder: Path, files: Sequence[str]) -> bool:
+    """Whether a folder without rounds holds a run: files of these names may be anybody's, also such as are no JSON."""
+    if SUMMARY in files and _status(_lenient(folder / SUMMARY)):
+        return True
+    config = _lenient(folder / CONFIG) if CONFIG in files else {}
+    return isinstance(config.get("config"), dict) and isinstance(config.get("format"), int)
+
+
+def _lenient(path: Path) -> dict[str, Any]:
+    try:
+        return _document(path)
+    except InvalidArgumentError:
+        return {}
+
+
+def _status(summary: Mapping[str, Any]) -> str:
+    status = summary.get("status")
+    return status if isinstance(status, str) else ""
 
 
 def load_runs(paths: Iterable[str | os.PathLike[str]]) -> list[RunData]:
@@ -148,15 +199,18 @@ def load_runs(paths: Iterable[str | os.PathLike[str]]) -> list[RunData]:
 def load_run(path: str | os.PathLike[str]) -> RunData:
     """Read one run directory."""
     folder = Path(path)
-    records = list(_records(folder / RECORDS))
-    document = _document(folder / "config.json")
+    files = [file.name for file in folder.iterdir() if file.is_file()] if folder.is_dir() else []
+    if RECORDS not in files and not _began(folder, files):
+        raise InvalidArgumentError(f"run {str(folder)!r} has no {RECORDS}; name a run directory")
+    records = list(_records(folder / RECORDS)) if RECORDS in files else []
+    document = _document(folder / CONFIG)
     config = document.get("config", document)
     per_class = _rows(records, "per_class_accuracy")
     return RunData(
         path=folder,
         config=config if isinstance(config, dict) else {},
         versions={str(key): str(value) for key, value in _mapping(document.get("versions")).items()},
-        summary=_document(folder / "summary.json"),
+        summary=_document(folder / SUMMARY),
         rounds=np.array([record["round"] for record in records], dtype=np.int64),
         columns=_columns(records),
         cohorts=[_clients(record.get("cohort")) for record in records],
@@ -169,8 +223,6 @@ def load_run(path: str | os.PathLike[str]) -> RunData:
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rounds in ascending order. A last line that is still being written is left out."""
-    if not path.is_file():
-        raise InvalidArgumentError(f"run {str(path.parent)!r} has no {RECORDS}; name a run directory")
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     last = 0
     for number, line in enumerate(lines, start=1):

@@ -5,46 +5,100 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import final
 
 import numpy as np
 
-from fedcbs.report._groups import Group, differences
-from fedcbs.report._measure import default_targets, reached, total
-from fedcbs.report._run import RunData
+from fedcbs.report._groups import BASELINE, Group, baselines, differences
+from fedcbs.report._lengths import all_have, common_round, cut, same_length
+from fedcbs.report._measure import Reached, default_targets, longest, reached, total
+from fedcbs.report._run import ENDED, RunData
 from fedcbs.report._table import NONE, Table, extreme, figure, held, over_runs, percent, quantity
 
-__all__ = ["overview", "settings", "targets_table"]
-
-
-BASELINE = "uniform"
-"""What rounds to a target are compared with, where it is among the groups; the first group otherwise."""
+__all__ = ["overview", "overview_in_common", "settings", "targets_table"]
 
 
 def overview(groups: Sequence[Group]) -> Table:
-    """Return one row for each group: how it ended, how well, how balanced, at what cost."""
+    """Return one row for each group: how it ended, how well, how balanced, at what cost.
+
+    What is best is marked only where all runs are of the same length; see :func:`overview_in_common`.
+    """
+    common = common_round(groups)
+    if same_length(groups):
+        return _overview(groups, common, _SPREAD + _on_best(groups, common))
+    note = _SPREAD
+    if len(groups) > 1:
+        note += " Runs are of different lengths, and each counts with all of its rounds, so no number is marked as best."
+    return _overview(groups, None, note)
+
+
+def overview_in_common(groups: Sequence[Group]) -> tuple[int, Table] | None:
+    """Return the round up to which all can be compared, and the overview up to it; None where lengths do not differ."""
+    common = common_round(groups)
+    places = [place for place, group in enumerate(groups) if longest(group).rounds.size]
+    if same_length(groups) or not common or len(places) < 2:
+        return None
+    recorded = cut([groups[place] for place in places], common)
+    note = f"The last round that all have, but for runs that diverged or failed. {_SPREAD}{_on_best(recorded, common)}"
+    return common, dataclasses.replace(_overview(recorded, common, note), groups=places)
+
+
+_SPREAD = "Mean over seeds ± sample standard deviation; behind it, of how many runs, where not of all."
+
+
+def _on_best(groups: Sequence[Group], common: int) -> str:
+    rivals = sum(all_have(group, common) for group in groups)
+    if not common or rivals < 2:
+        return ""
+    which = f", among methods whose runs all have round {common:,}" if rivals < len(groups) else ""
+    return f" Bold: the best of a column{which}."
+
+
+def _overview(groups: Sequence[Group], common: int | None, note: str) -> Table:
+    """The overview; among groups whose runs all have the round `common`, the best is marked."""
     columns = [column for column in _OVERVIEW if any(held(group, column.value) for group in groups)]
-    values = [[over_runs(group, column.value) for column in columns] for group in groups]
     rows = [
         [
             group.label,
             str(len(group.runs)),
             _rounds_of(group),
             _statuses(group),
-            *(column.shown(*found) for column, found in zip(columns, row, strict=True)),
+            *(_over_runs_text(group, column) for column in columns),
         ]
-        for group, row in zip(groups, values, strict=True)
+        for group in groups
     ]
-    best = set()
-    for place, column in enumerate(columns):
-        means = [column.better * row[place][0] for row in values]
-        finite = [mean for mean in means if math.isfinite(mean)]
-        if column.better and len(finite) > 1:
-            best |= {(row, 4 + place) for row, mean in enumerate(means) if mean == max(finite)}
+    rivals = [place for place, group in enumerate(groups) if common and all_have(group, common)]
+    best = {
+        (place, _ABOUT + number)
+        for number, column in enumerate(columns)
+        for place in _best_of({place: groups[place] for place in rivals}, column)
+    }
     header = ["Method", "Runs", "Rounds", "Status", *(column.title for column in columns)]
-    note = "Mean over seeds ± sample standard deviation. The best of a column is bold."
     return Table(header, rows, range(len(groups)), frozenset(best), note)
+
+
+_ABOUT = 4
+"""Columns of the overview that say what it is about."""
+
+
+def _best_of(rivals: Mapping[int, Group], column: _Column) -> list[int]:
+    """The places of the best; a group with a run that does not have the number is not compared."""
+    values = {place: [column.value(run) for run in group.runs] for place, group in rivals.items()}
+    means = {
+        place: column.better * float(np.mean(found))
+        for place, found in values.items()
+        if np.isfinite(found).all()
+    }
+    if not column.better or len(means) < 2:
+        return []
+    return [place for place, mean in means.items() if mean == max(means.values())]
+
+
+def _over_runs_text(group: Group, column: _Column) -> str:
+    text = column.shown(*over_runs(group, column.value))
+    having = sum(math.isfinite(column.value(run)) for run in group.runs)
+    return text if having in (0, len(group.runs)) else f"{text} ({having} of {len(group.runs)})"
 
 
 def targets_table(groups: Sequence[Group], targets: Sequence[float] | None = None) -> Table | None:
@@ -52,26 +106,64 @@ def targets_table(groups: Sequence[Group], targets: Sequence[float] | None = Non
     wanted = sorted(set(targets)) if targets else default_targets(groups)
     if not wanted or not any(held(group, _best_accuracy) for group in groups):
         return None
-    found = [[reached(group, target) for target in wanted] for group in groups]
-    methods = [group.method for group in groups]
-    base = methods.index(BASELINE) if BASELINE in methods else 0
-    rows, best = [], set()
-    for number, (group, row) in enumerate(zip(groups, found, strict=True)):
-        cells = [group.label]
-        for place, one in enumerate(row):
-            rivals = [other[place].mean for other in found if len(other[place].rounds) == other[place].runs]
-            if len(one.rounds) == one.runs and len(rivals) > 1 and one.mean == min(rivals):
-                best.add((number, 1 + 2 * place))
-            cells += [_reached_text(one), _ratio(found[base][place], one)]
-        rows.append(cells)
-    titles = [
-        text for target in wanted for text in (f"Rounds to {100 * target:g}%", f"{methods[base]} / this")
-    ]
-    note = (
-        "First evaluated round with that accuracy, mean over the runs that reached it ± sample standard deviation;"
-        f" behind it, how many did, where not all. The ratio says how many times fewer rounds than {groups[base].label}."
+    found = {target: [reached(group, target) for group in groups] for target in wanted}
+    bases = baselines(groups)
+    compared = any(base not in (None, place) for place, base in enumerate(bases))
+    base_name = BASELINE if any(group.method == BASELINE for group in groups) else groups[0].method
+    header, rows, best = ["Method"], [[group.label] for group in groups], set()
+    for target, ones in found.items():
+        best |= {(place, len(header)) for place in _soonest(groups, target)}
+        header.append(f"Rounds to {100 * target:g}%")
+        for row, one in zip(rows, ones, strict=True):
+            row.append(_reached_text(one))
+        if compared:
+            header.append(f"{base_name} / this")
+            for row, base, one in zip(rows, bases, ones, strict=True):
+                row.append(NONE if base is None else _ratio(ones[base], one))
+    note = _REACHED + _on_baseline(groups, bases, base_name)
+    return Table(header, rows, range(len(groups)), frozenset(best), note)
+
+
+_REACHED = (
+    "First evaluated round with that accuracy, mean over the runs that reached it ± sample standard deviation; behind it,"
+    " how many did, where not all. The fewest are bold, unless runs that did not reach it could, going on, need fewer."
+)
+
+
+def _on_baseline(groups: Sequence[Group], bases: Sequence[int | None], name: str) -> str:
+    others = {base for place, base in enumerate(bases) if base is not None and base != place}
+    if not others:
+        none = f" No {name} here has the same settings as another method, so none is compared with it."
+        return none if len(groups) > 1 else ""
+    only = groups[min(others)].label if len(others) == 1 else name
+    return (
+        f" {name} / this says how many times fewer rounds than the baseline, {only} with settings that are the same"
+        f" but for the selector. {NONE} stands where there is not exactly one such, or where not all runs of both reached the target."
     )
-    return Table(["Method", *titles], rows, range(len(groups)), frozenset(best), note)
+
+
+def _soonest(groups: Sequence[Group], target: float) -> list[int]:
+    """The places of the groups that took the fewest rounds, where it is certain that no other takes fewer."""
+    least = [_least_rounds(group, target) for group in groups]
+    complete = [all(run.first_round_with(target) is not None for run in group.runs) for group in groups]
+    return [
+        place
+        for place, whole in enumerate(complete)
+        if whole and len(groups) > 1 and least[place] == min(least)
+    ]
+
+
+def _least_rounds(group: Group, target: float) -> float:
+    """The fewest rounds, in the mean, that a group can take: a run that goes on may reach the target at once.
+
+    One that cannot go on, or has not begun, stands in nobody's way.
+    """
+    never = [run.status in ENDED or not run.rounds.size for run in group.runs]
+    rounds = [
+        run.first_round_with(target) or (math.inf if out else run.last_round + 1)
+        for run, out in zip(group.runs, never, strict=True)
+    ]
+    return float(np.mean(rounds))
 
 
 def settings(groups: Sequence[Group]) -> list[tuple[str, Table]]:
@@ -91,8 +183,12 @@ def settings(groups: Sequence[Group]) -> list[tuple[str, Table]]:
     versions = sorted({item for group in groups for run in group.runs for item in run.versions.items()})
     if versions:
         tables.append(("Versions", Table(["Software", "Version"], [list(item) for item in versions])))
-    rows = [[str(run.path), group.label, _seed(run), run.status] for group in groups for run in group.runs]
-    tables.append(("Runs", Table(["Folder", "Method", "Seed", "Status"], rows)))
+    rows = [
+        [str(run.path), group.label, _seed(run), f"{run.last_round:,}", run.status]
+        for group in groups
+        for run in group.runs
+    ]
+    tables.append(("Runs", Table(["Folder", "Method", "Seed", "Rounds", "Status"], rows)))
     return tables
 
 
@@ -139,7 +235,7 @@ _OVERVIEW = (
 
 
 def _rounds_of(group: Group) -> str:
-    last = [int(run.rounds[-1]) if run.rounds.size else 0 for run in group.runs]
+    last = [run.last_round for run in group.runs]
     return f"{min(last):,}" if min(last) == max(last) else f"{min(last):,} to {max(last):,}"
 
 
@@ -149,14 +245,14 @@ def _statuses(group: Group) -> str:
     return statuses[0] if len(kinds) == 1 else ", ".join(f"{statuses.count(kind)} {kind}" for kind in kinds)
 
 
-def _reached_text(one: Any) -> str:
+def _reached_text(one: Reached) -> str:
     if not one.rounds:
         return "not reached"
     text = f"{one.mean:,.0f} ± {one.std:,.0f}" if len(one.rounds) > 1 else f"{one.mean:,.0f}"
     return text if len(one.rounds) == one.runs else f"{text} ({len(one.rounds)} of {one.runs})"
 
 
-def _ratio(base: Any, one: Any) -> str:
+def _ratio(base: Reached, one: Reached) -> str:
     complete = len(base.rounds) == base.runs and len(one.rounds) == one.runs
     return f"{base.mean / one.mean:.2f}" if complete and one.mean else NONE
 

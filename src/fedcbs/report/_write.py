@@ -9,7 +9,9 @@ from typing import BinaryIO
 
 from fedcbs._files import write_whole
 from fedcbs.errors import InvalidArgumentError, UnknownNameError
-from fedcbs.report._groups import group_runs
+from fedcbs.report._groups import Group, group_runs
+from fedcbs.report._measure import longest
+from fedcbs.report._remarks import Remarks, remarks_on
 from fedcbs.report._run import load_runs
 
 __all__ = ["FORMATS", "format_of", "write_report"]
@@ -42,11 +44,11 @@ def write_report(
     title: str | None = None,
     targets: Sequence[float] | None = None,
     panels: Sequence[str] | None = None,
-) -> None:
-    """Compare runs in one file, whole or not at all.
+) -> Remarks:
+    """Compare runs in one file, whole or not at all; return what it holds and lacks.
 
-    Runs that differ in nothing but the seed are drawn as one line with a band. Runs may be unfinished or diverged, and
-    may lack whatever a real federation does not know.
+    Runs that differ in nothing but the seed are drawn as one line with a band. Runs may be unfinished or diverged, also
+    before their first round, and may lack whatever a real federation does not know.
 
     Parameters
     ----------
@@ -72,8 +74,8 @@ def write_report(
     if kind in ("pdf", "png", "svg"):
         from fedcbs.report._paper import write_figure
 
-        write_figure(groups, out, kind=kind, panels=panels)
-        return
+        write_figure(_drawable(groups, out), out, kind=kind, panels=panels)
+        return remarks_on(groups, kind)
     if kind == "csv":
         from fedcbs.report._csv import table_of_rounds
 
@@ -88,3 +90,13 @@ def write_report(
         file.write(content)
 
     write_whole(out, write)
+    return remarks_on(groups, kind)
+
+
+def _drawable(groups: Sequence[Group], out: str | os.PathLike[str]) -> list[Group]:
+    found = [group for group in groups if longest(group).rounds.size]
+    if not found:
+        raise InvalidArgumentError(
+            f"out={str(out)!r}: none of these runs has a round to draw; write a page (.html), which says how they ended"
+        )
+    return found

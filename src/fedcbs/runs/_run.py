@@ -233,16 +233,16 @@ class _Worker:
 
     def run(self, state: SimulationState) -> None:
         """Do the rounds that are left, and say how it ended, whatever way it does."""
-        status = "interrupted"
+        status, cause = "interrupted", None
         try:
             state = self._rounds(state)
             status = "finished"
-        except DivergedError:
-            status = "diverged"
+        except DivergedError as error:
+            status, cause = "diverged", str(error)
             raise
         finally:
             if status != "finished":
-                self._summarise(status)
+                self._summarise(status, cause)
         self._write_model(state)
         self._summarise(status)
 
@@ -298,14 +298,14 @@ class _Worker:
         tensors = self._built.simulation.engine.state_dict(state.weights)
         self._directory.write_bytes(MODEL, save(tensors, metadata={"format": "pt"}))
 
-    def _summarise(self, status: str) -> None:
+    def _summarise(self, status: str, cause: str | None = None) -> None:
         summary = summarise(
             self._directory.records(),
             status=status,
             num_clients=self._built.simulation.federation.num_clients,
             targets=self._built.config.evaluation.targets,
         )
-        self._directory.write_json(SUMMARY, summary)
+        self._directory.write_json(SUMMARY, summary if cause is None else {**summary, "cause": cause})
 
 
 def _reached(record: RoundRecord, config: RunConfig) -> bool:

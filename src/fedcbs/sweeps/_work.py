@@ -75,7 +75,7 @@ def ended(job: Job) -> Outcome | None:
     over = summary.get("status") == "diverged" or finished or passed
     _same_run(job, config, over=over)
     if summary.get("status") == "diverged":
-        return Outcome(job, DIVERGED, f"diverged after round {summary.get('rounds')}")
+        return Outcome(job, DIVERGED, summary.get("cause") or f"diverged after round {summary.get('rounds')}")
     return Outcome(job, DONE) if over else None
 
 
