@@ -100,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
     if args.name == "list":
         show(_table())
         return 0
+    from fedcbs.errors import InvalidArgumentError
     from fedcbs.experiments import experiment, experiment_names
 
     names = experiment_names() if args.name == "all" else [args.name]
@@ -108,10 +109,16 @@ def run(args: argparse.Namespace) -> int:
     for name in names:  # all of them together have the time that there is
         if end is not None:
             args.max_minutes = max((end - time.monotonic()) / 60, 1e-6)
-        codes.append(_run_one(experiment(name), args))
+        try:
+            codes.append(_run_one(experiment(name), args))
+        except InvalidArgumentError as error:
+            if not (args.render and args.name == "all"):
+                raise
+            tell(str(error))  # none of its runs is there; others may be
+            continue
         if codes[-1] == INTERRUPTED:
             break
-    return max(codes)
+    return max(codes, default=1)
 
 
 def _run_one(found: Experiment, args: argparse.Namespace) -> int:
