@@ -19,7 +19,8 @@ def compared(measure: Measure, good: Cell, bad: Cell) -> str | None:
 
     ``right``, ``reversed``; ``close`` where their means differ by less than the spread of one run against one;
     ``single`` where there is but one run of either, whose spread nobody knows; None where there is nothing to compare.
-    A method that reached the target in some of its runs only has no mean over all of them. It is not compared; one
+    A method that reached the target in some of its runs only has no mean over all of them. It is worse than one that did
+    in all, if it would be even by counting the rounds that were run for those that did not; else it is not compared. One
     that reached it in none is worse than one that did in all.
     """
     cells = (good, bad)
@@ -29,7 +30,7 @@ def compared(measure: Measure, good: Cell, bad: Cell) -> str | None:
     none_held = [cell["held"] == 0 for cell in cells]
     certain = measure.of_target and any(all_held) and any(none_held)
     if not (all(all_held) or certain):
-        return None
+        return _by_bound(measure, good, bad)
     if min(cell["runs"] for cell in cells) == 1:
         return "single"
     if certain:
@@ -38,6 +39,16 @@ def compared(measure: Measure, good: Cell, bad: Cell) -> str | None:
     if abs(ahead) <= math.hypot(good["std"], bad["std"]):
         return "close"
     return "right" if ahead > 0 else "reversed"
+
+
+def _by_bound(measure: Measure, good: Cell, bad: Cell) -> str | None:
+    """Compare a mean with the least that another can be, where some of its runs did not get there."""
+    for whole, part, kind in ((good, bad, "right"), (bad, good, "reversed")):
+        if whole["held"] < whole["runs"] or "at_least" not in part or min(whole["runs"], part["runs"]) == 1:
+            continue
+        ahead = measure.better * (whole["ours"] - part["at_least"])
+        return kind if ahead > math.hypot(whole["std"], part["at_least_std"]) else None
+    return None
 
 
 def order_of(measure: Measure, cells: Sequence[Cell]) -> dict[str, Any] | None:

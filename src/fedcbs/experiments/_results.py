@@ -70,9 +70,11 @@ def document(
         "diverged": found.diverged if found else 0,
         "other_seeds": list(found.other_seeds) if found else [],
         "left_out": [asdict(run) for run in found.left_out] if found else [],
-        "tables": [_table(experiment, scale, m, numbers, found, beside=same) for m in experiment.measures],
+        "tables": [
+            _table(experiment, scale, m, numbers, found, rounds, beside=same) for m in experiment.measures
+        ],
         "expectations": [
-            entry for order in expect for entry in _expectation(order, experiment, scale, numbers)
+            entry for order in expect for entry in _expectation(order, experiment, scale, numbers, rounds)
         ],
     }
 
@@ -99,7 +101,14 @@ def about(
 
 
 def _table(
-    experiment: Experiment, scale: Scale, measure: str, numbers: Numbers, found: Found | None, *, beside: bool
+    experiment: Experiment,
+    scale: Scale,
+    measure: str,
+    numbers: Numbers,
+    found: Found | None,
+    rounds: Mapping[str, int],
+    *,
+    beside: bool,
 ) -> dict[str, Any]:
     """One measure of everything, beside the paper's numbers if these are of the same thing."""
     own = MEASURES[measure]
@@ -116,7 +125,8 @@ def _table(
                 left_out = [r for r in found.left_out if (r.setting, r.method) == (setting.name, method.name)]
             paper = printed.get(setting.numbers, {}).get(method.paper) if method.paper else None
             values = numbers[measure, setting.name, method.name]
-            cells.append(_cell(method.name, method.title, values, wanted, paper, left_out))
+            bound = rounds.get(setting.name) if measure == "rounds" else None
+            cells.append(_cell(method.name, method.title, values, wanted, paper, left_out, bound))
         target = {} if setting.target is None else {"target": setting.target}
         rows.append(
             {
@@ -138,10 +148,15 @@ def _cell(
     wanted: int,
     paper: tuple[float, float] | None = None,
     left_out: Sequence[LeftOut] = (),
+    bound: float | None = None,
 ) -> dict[str, Any]:
-    """One method in one setting."""
+    """One method in one setting; with a bound, what a value that is not there is at least."""
     held = [value for value in values if math.isfinite(value)]
     mean, std = mean_and_std(held)
+    at_least: dict[str, float | None] = {}
+    if bound is not None and 0 < len(held) < len(values):
+        least = mean_and_std([value if math.isfinite(value) else bound for value in values])
+        at_least = {"at_least": _json(least[0]), "at_least_std": _json(least[1])}
     return {
         "method": name,
         "title": title,
@@ -151,6 +166,7 @@ def _cell(
         "runs": len(values),
         "wanted": wanted,
         "held": len(held),
+        **at_least,
         **({"left_out": {"rounds": [r.rounds for r in left_out], "of": left_out[0].of}} if left_out else {}),
         **({} if paper is None else {"paper": paper[0], "paper_std": paper[1]}),
     }
@@ -167,7 +183,9 @@ def _json(value: float) -> float | None:
     return float(f"{value:.8g}") if math.isfinite(value) else None
 
 
-def _expectation(order: Any, experiment: Experiment, scale: Scale, numbers: Numbers) -> list[dict[str, Any]]:
+def _expectation(
+    order: Any, experiment: Experiment, scale: Scale, numbers: Numbers, rounds: Mapping[str, int]
+) -> list[dict[str, Any]]:
     """Whether an order that is to hold does, in each setting that it is about."""
     names = {method.name: method.title for method in experiment.methods}
     found = []
@@ -176,8 +194,9 @@ def _expectation(order: Any, experiment: Experiment, scale: Scale, numbers: Numb
             continue
         if not all((order.measure, setting.name, m) in numbers for m in (order.better, order.worse)):
             continue
+        bound = rounds.get(setting.name) if order.measure == "rounds" else None
         cells = [
-            _cell(m, names[m], numbers[order.measure, setting.name, m], scale.seeds)
+            _cell(m, names[m], numbers[order.measure, setting.name, m], scale.seeds, bound=bound)
             for m in (order.better, order.worse)
         ]
         kind = compared(MEASURES[order.measure], *cells)
