@@ -58,9 +58,15 @@ def quantity(mean: float, std: float) -> str:
 
 
 def figure(mean: float, std: float) -> str:
-    """A number without its spread."""
+    """A number without its spread.
+
+    >>> figure(25_333.4, 0.0), figure(0.12345, 0.0)
+    ('25,333', '0.1235')
+    """
     del std
-    return f"{mean:,.4g}" if math.isfinite(mean) else NONE
+    if not math.isfinite(mean):
+        return NONE
+    return f"{mean:,.0f}" if abs(mean) >= 1000 else f"{mean:.4g}"
 
 
 def over_runs(group: Group, value: Callable[[RunData], float]) -> tuple[float, float]:
