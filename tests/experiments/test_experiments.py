@@ -113,7 +113,7 @@ def test_an_experiment_goes_on_with_more_rounds_and_is_rendered_from_what_is_the
     assert list(tmp_path.iterdir()) == []
     first = run_experiment(found, scale, tmp_path, Here(), choice=choice, rounds=1, threads=1)
     assert first.document["rounds"]["alpha-0.1"] == 1
-    assert first.document["missing"] == 22
+    assert first.document["missing"] == 25
     run_experiment(found, scale, tmp_path, Here(), choice=Choice(("alpha-0.1",), ("uniform",)), threads=1)
     both = collect(found, scale, tmp_path).document
     assert both["rounds"]["alpha-0.1"] == 1  # which is as far as everyone is
@@ -368,7 +368,7 @@ def test_the_command_lists_and_runs_and_refuses(tmp_path: Path, capsys: pytest.C
     assert "Rounds to the target accuracy" in text
     assert "2 runs: 2 done" in told
     assert main(["experiment", "table1-cifar10", *out, "--render", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["missing"] == 22
+    assert json.loads(capsys.readouterr().out)["missing"] == 25
     for wrong, said in (
         (["table1"], "experiment='table1' is not known"),
         (["table1-cifar10", "--only", "alpha-0.1"], "setting=NAME"),
