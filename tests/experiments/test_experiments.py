@@ -113,7 +113,7 @@ def test_an_experiment_goes_on_with_more_rounds_and_is_rendered_from_what_is_the
     assert list(tmp_path.iterdir()) == []
     first = run_experiment(found, scale, tmp_path, Here(), choice=choice, rounds=1, threads=1)
     assert first.document["rounds"]["alpha-0.1"] == 1
-    assert first.document["missing"] == 25
+    assert first.document["missing"] == 22
     run_experiment(found, scale, tmp_path, Here(), choice=Choice(("alpha-0.1",), ("uniform",)), threads=1)
     both = collect(found, scale, tmp_path).document
     assert both["rounds"]["alpha-0.1"] == 1  # which is as far as everyone is

@@ -78,7 +78,7 @@ class LocalSelector(SelectorLink):
     >>> link.put_statistics("demo", mode.gram(keys, uploads)).clients
     ('a', 'b', 'c')
     >>> link.select("demo", round_index=1, cohort_size=2, available=["a", "b", "c"]).clients
-    ('a', 'b')
+    ('b', 'c')
     """
 
     def __init__(
