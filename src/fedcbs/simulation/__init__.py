@@ -12,9 +12,11 @@ from fedcbs.simulation._federation import (
 from fedcbs.simulation._monitor import last_layer
 from fedcbs.simulation._record import RoundRecord
 from fedcbs.simulation._schedule import SCHEDULES, Schedule, parse_schedule
-from fedcbs.simulation._simulation import Simulation, SimulationState, Training
+from fedcbs.simulation._simulation import Simulation
+from fedcbs.simulation._state import SimulationState
 from fedcbs.simulation._statistics import Statistics, check_privacy, collect_statistics
 from fedcbs.simulation._times import ClientTimes
+from fedcbs.simulation._training import Training
 
 __all__ = [
     "SCHEDULES",

@@ -19,13 +19,12 @@ import torch
 from numpy.typing import NDArray
 
 from fedcbs import _checks
-from fedcbs._rows import ClientRows
-from fedcbs.algorithms import Algorithm, AlgorithmState, Monitor, Outcome, Work
+from fedcbs.algorithms import Algorithm, Monitor, Outcome, Work
 from fedcbs.availability import Availability
-from fedcbs.engine import Engine, LocalRule, Plan, Weights
+from fedcbs.engine import Engine, Plan, Weights
 from fedcbs.errors import DivergedError, InvalidArgumentError
 from fedcbs.imbalance import qcid_of_pooled
-from fedcbs.selectors import Need, Round, Selection, Selector, State
+from fedcbs.selectors import Need, Round, Selection, Selector
 from fedcbs.simulation._batches import draw_plan
 from fedcbs.simulation._evaluation import EvaluationRule, evaluate
 from fedcbs.simulation._faults import Fate, Faults
@@ -34,87 +33,15 @@ from fedcbs.simulation._information import SimulatedInformation
 from fedcbs.simulation._lessons import Lessons
 from fedcbs.simulation._monitor import AuxiliaryMonitor
 from fedcbs.simulation._record import RoundRecord
-from fedcbs.simulation._schedule import Schedule
+from fedcbs.simulation._state import SimulationState
 from fedcbs.simulation._statistics import Statistics
 from fedcbs.simulation._times import ClientTimes, Seconds
 from fedcbs.simulation._traffic import BESIDE_UPDATE, traffic
+from fedcbs.simulation._training import Training
 
-__all__ = ["Simulation", "SimulationState", "Training"]
+__all__ = ["Simulation"]
 
 BYTES_OF_WEIGHT = 4
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """How clients train.
-
-    Parameters
-    ----------
-    schedule
-        How many steps each makes.
-    batch_size
-        Examples in a full batch.
-    learning_rate, learning_rate_decay
-        Of the first round, and its factor from round to round.
-    momentum, weight_decay
-        Of the clients' SGD.
-    """
-
-    schedule: Schedule = dataclasses.field(default_factory=lambda: Schedule("equal-steps", 5))
-    batch_size: int = 50
-    learning_rate: float = 0.01
-    learning_rate_decay: float = 1.0
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-
-    def __post_init__(self) -> None:
-        _checks.integer(self.batch_size, "training.batch_size", minimum=1)
-        _checks.real(self.learning_rate, "training.learning_rate", minimum=0, open_minimum=True)
-        _checks.fraction(self.learning_rate_decay, "training.learning_rate_decay")
-        _checks.real(self.weight_decay, "training.weight_decay", minimum=0)
-        if not 0 <= _checks.real(self.momentum, "training.momentum") < 1:
-            raise InvalidArgumentError(f"training.momentum={self.momentum!r} must be from 0 to below 1")
-
-    def base(self, round_index: int) -> LocalRule:
-        """Return the rule of plain SGD in a round."""
-        rate = self.learning_rate * self.learning_rate_decay ** (round_index - 1)
-        return LocalRule(rate, weight_decay=self.weight_decay, momentum=self.momentum)
-
-
-@final
-@dataclasses.dataclass(frozen=True, eq=False)
-class SimulationState:
-    """All that a federation remembers between rounds.
-
-    Parameters
-    ----------
-    round_index
-        The last round that was done; 0 before the first.
-    weights
-        The global model.
-    algorithm, selector
-        What they remember.
-    """
-
-    round_index: int
-    weights: Weights
-    algorithm: AlgorithmState
-    selector: State
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the state as named arrays."""
-        arrays: dict[str, NDArray[Any]] = {
-            "round_index": np.array(self.round_index),
-            "parameters": self.weights.parameters.numpy(),
-            "buffers": self.weights.buffers.numpy(),
-        }
-        arrays |= {f"algorithm.{name}": array for name, array in self.algorithm.to_arrays().items()}
-        return arrays | {f"selector.{name}": array for name, array in self.selector.to_arrays().items()}
-
-    def on_disk(self) -> tuple[ClientRows, ...]:
-        """Return what of the state is in files; whoever holds it keeps it there."""
-        return self.algorithm.local.on_disk() + self.selector.on_disk()
 
 
 @final
