@@ -93,6 +93,8 @@ def how_much(found: dict[str, Any]) -> str:
     text += f" rounds, {seeds} seed{'s' * (seeds != '1')}"
     if rounds[0] < scale["rounds"] or found["missing"]:
         text += f" (`{scale['name']}` is {scale['rounds']:,} and {scale['seeds']})"
+    if found["missing"] and counts:
+        text += f"; {found['missing']} runs not done"
     return text
 
 
