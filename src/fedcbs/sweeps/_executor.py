@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import final
 
 from fedcbs.sweeps._job import STOPPED, Job, Outcome, Progress
@@ -17,7 +17,9 @@ class Executor(abc.ABC):
     """Does jobs, and tells how they go. A job that fails takes no other along."""
 
     @abc.abstractmethod
-    def run(self, jobs: Sequence[Job], deadline: float | None = None) -> Iterator[Outcome | Progress]:
+    def run(
+        self, jobs: Sequence[Job], deadline: float | None = None
+    ) -> Generator[Outcome | Progress, None, None]:
         """Do jobs, in their order as far as there is room.
 
         Parameters
@@ -34,7 +36,9 @@ class Executor(abc.ABC):
 class Here(Executor):
     """One job after another in this process: slow, simple, and what the others must agree with."""
 
-    def run(self, jobs: Sequence[Job], deadline: float | None = None) -> Iterator[Outcome | Progress]:
+    def run(
+        self, jobs: Sequence[Job], deadline: float | None = None
+    ) -> Generator[Outcome | Progress, None, None]:
         """Do jobs one after another; what they tell of themselves comes after each."""
         stopped = False
         for job in jobs:

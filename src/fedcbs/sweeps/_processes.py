@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import final
@@ -40,7 +40,9 @@ class Processes(Executor):
     def __post_init__(self) -> None:
         _checks.integer(self.number, "jobs", minimum=1)
 
-    def run(self, jobs: Sequence[Job], deadline: float | None = None) -> Iterator[Outcome | Progress]:
+    def run(
+        self, jobs: Sequence[Job], deadline: float | None = None
+    ) -> Generator[Outcome | Progress, None, None]:
         """Do jobs, as many at a time as there are processes."""
         waiting = list(reversed(jobs))
         workers: dict[Connection, _Worker] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, final
 
 from fedcbs.errors import InvalidArgumentError, MissingExtraError
@@ -38,7 +38,9 @@ class RayCluster(Executor):
         if importlib.util.find_spec("ray") is None:
             raise MissingExtraError("ray", extra="ray", purpose="--ray")
 
-    def run(self, jobs: Sequence[Job], deadline: float | None = None) -> Iterator[Outcome | Progress]:
+    def run(
+        self, jobs: Sequence[Job], deadline: float | None = None
+    ) -> Generator[Outcome | Progress, None, None]:
         """Do jobs, as many at a time as the cluster has room for."""
         import ray
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
 
 from fedcbs import _checks
 from fedcbs.sweeps._executor import Executor, Here
-from fedcbs.sweeps._job import Job, Outcome, Progress
+from fedcbs.sweeps._job import STOPPED, Job, Outcome, Progress
 from fedcbs.sweeps._processes import Processes
 from fedcbs.sweeps._work import ended
 
@@ -59,9 +60,15 @@ def run_jobs(
             if watch is not None:
                 watch(known)
     left = [job for job in jobs if str(job.folder) not in found]
-    for told in executor.run(left, deadline) if left else ():
-        if isinstance(told, Outcome):
-            found[str(told.job.folder)] = told
-        if watch is not None:
-            watch(told)
-    return [found[str(job.folder)] for job in jobs]
+    if left:
+        # An interrupt between two jobs comes here; a job that it finds at work stops by itself.
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            contextlib.closing(executor.run(left, deadline)) as heard,
+        ):
+            for told in heard:
+                if isinstance(told, Outcome):
+                    found[str(told.job.folder)] = told
+                if watch is not None:
+                    watch(told)
+    return [found.get(str(job.folder), Outcome(job, STOPPED)) for job in jobs]
