@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import final
 
-import numpy as np
-
 from fedcbs.experiments._definition import Experiment, Scale, Setting
 from fedcbs.experiments._jobs import Place, job_of, places
 from fedcbs.report import RunData, load_run
 
-__all__ = ["Found", "LeftOut", "cut", "found_runs"]
+__all__ = ["Found", "LeftOut", "found_runs"]
 
 LEAST = 0.5
 """Share of the rounds of its setting's longest run that a run must have done to be counted.
@@ -102,7 +100,7 @@ def found_runs(experiment: Experiment, scale: Scale, out: Path) -> Found:
     rounds = {s.name: _common(there, s, scale) for s in experiment.settings_at(scale) if s.name in begun}
     runs: dict[tuple[str, str], list[RunData]] = {}
     for place, run in there.items():
-        runs.setdefault(_cell_of(place), []).append(cut(run, rounds[place.setting.name]))
+        runs.setdefault(_cell_of(place), []).append(run.up_to(rounds[place.setting.name]))
     return Found(
         runs,
         rounds,
@@ -163,19 +161,3 @@ def _common(there: Mapping[Place, RunData], setting: Setting, scale: Scale) -> i
         if place.setting == setting and not _whole(run, place, scale)
     ]
     return min([scale.rounds, *going])
-
-
-def cut(run: RunData, rounds: int) -> RunData:
-    """Return a run up to a round."""
-    kept = int(np.searchsorted(run.rounds, rounds, side="right"))
-    if kept == len(run.rounds):
-        return run
-    return dataclasses.replace(
-        run,
-        rounds=run.rounds[:kept],
-        columns={name: values[:kept] for name, values in run.columns.items()},
-        cohorts=run.cohorts[:kept],
-        failed=run.failed[:kept],
-        per_class=None if run.per_class is None else run.per_class[:kept],
-        cohort_labels=None if run.cohort_labels is None else run.cohort_labels[:kept],
-    )
