@@ -197,6 +197,6 @@ def _seeds(text: str) -> tuple[int, ...]:
         numbers = []
     if not numbers or min(numbers) < 0 or (len(parts) == 1 and numbers[0] < 1):
         raise argparse.ArgumentTypeError(
-            f"{text!r} must be a number of seeds, or seeds with commas between them, such as 3,4"
+            f"{text!r} must be a number of seeds, or seeds with commas between them, such as 3,4 (or 3, for that one alone)"
         )
     return tuple(range(numbers[0])) if len(parts) == 1 else tuple(numbers)
